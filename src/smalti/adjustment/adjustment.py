@@ -1,0 +1,270 @@
+"""The linear bundle adjustment: the place of every frame, from links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from smalti.adjustment.cholesky import BlockCholesky, NotPositiveDefiniteError, Pattern
+from smalti.adjustment.link import Link, normalised
+from smalti.errors import PairError, SingularSystemError, UsageError
+from smalti.geometry.affine import IDENTITY, compose, invert
+from smalti.geometry.family import AFFINE, Family
+from smalti.geometry.outline import Outline
+from smalti.records import Pair, Transforms
+
+MIN_FRAMES = 2
+
+Reference = int | Literal["auto"]
+
+
+class Adjustment:
+    """A set of links and the mosaic that fits them best.
+
+    A value: `add`, `change` and `remove` return a new adjustment and leave this one as it is, so undo is
+    keeping the old one, and a change that fails changes nothing. The new one shares what the change does not
+    reach. What it holds depends on its links alone, not on the order in which they came.
+
+    The cost of a link is |(Θ_j - Θ_i T̂) R|² (see `Link`), Θ_n being `mosaic_from_frame[n]` and the mosaic's
+    coordinates those of the reference frame. x and y share one matrix where the family allows.
+    """
+
+    def __init__(
+        self,
+        frames: int,
+        outline: Outline,
+        links: Iterable[Link],
+        *,
+        family: Family = AFFINE,
+        reference: Reference = 0,
+    ) -> None:
+        if frames < MIN_FRAMES:
+            raise UsageError(f"a mosaic needs at least {MIN_FRAMES} frames, got {frames}")
+        if reference != "auto" and not 0 <= reference < frames:
+            raise UsageError(f"reference frame {reference}: the sequence has frames 0 to {frames - 1} only")
+        self.frames = frames
+        self.outline = outline
+        self.family = family
+        # The middle frame is the best of a chain and near enough to the best to judge from.
+        self.reference = frames // 2 if reference == "auto" else reference
+        by_pair: dict[Pair, Link] = {}
+        for link in sorted(links, key=lambda link: link.pair):
+            link.pair.check_within(frames)
+            if link.pair in by_pair:
+                raise PairError(f"pair {link.pair} is given twice")
+            by_pair[link.pair] = link
+        self.links: Mapping[Pair, Link] = MappingProxyType(by_pair)
+        self.terms = _LinkTerms.of(list(by_pair.values()), outline, family, self.reference)
+        self._factorise(None, None)
+        if reference == "auto":
+            best = self.best_reference()
+            if best != self.reference:
+                self.__init__(frames, outline, links=by_pair.values(), family=family, reference=best)  # type: ignore[misc]
+
+    def add(self, link: Link) -> Adjustment:
+        """Return the adjustment with one link more."""
+        if link.pair in self.links:
+            raise PairError(f"pair {link.pair} has a link already: change it or remove it first")
+        link.pair.check_within(self.frames)
+        return self._with({**self.links, link.pair: link}, link.pair)
+
+    def change(self, link: Link) -> Adjustment:
+        """Return the adjustment with another link for a pair that has one."""
+        self._check_linked(link.pair)
+        return self._with({**self.links, link.pair: link}, link.pair)
+
+    def remove(self, pair: Pair) -> Adjustment:
+        """Return the adjustment without a pair's link."""
+        self._check_linked(pair)
+        return self._with({other: link for other, link in self.links.items() if other != pair}, pair)
+
+    @cached_property
+    def mosaic_from_frame(self) -> Transforms:
+        """(N, 2, 3): the linear solution, in pixels of the reference frame.
+
+        It asks the questions, as in the paper; `smalti.adjustment.refinement` gives what users see.
+        """
+        return self.in_pixels(self.unit_maps)
+
+    @cached_property
+    def unit_maps(self) -> Transforms:
+        """(N, 2, 3): the same in the adjustment's own units (see `Outline.unit_from_pixels`)."""
+        right = self.terms.right_side(self.frames)[self.free]  # (n, planes, k)
+        solution = self.factor.solve(np.ascontiguousarray(np.swapaxes(right, 1, 2)))
+        maps = np.empty((self.frames, 2, 3))
+        maps[self.reference] = IDENTITY
+        maps[self.free] = self.family.maps(np.swapaxes(solution, 1, 2))
+        return maps
+
+    @cached_property
+    def free(self) -> NDArray[np.int64]:
+        """The frames that move: all but the reference."""
+        return np.delete(np.arange(self.frames), self.reference)
+
+    @property
+    def pattern(self) -> Pattern:
+        """Where systems over the free frames have blocks."""
+        return self.factor.pattern
+
+    @cached_property
+    def ends(self) -> NDArray[np.int64]:
+        """(L, 2): the frames i, j of every link, in the order of `links`."""
+        return self.terms.ends
+
+    @cached_property
+    def ends_free(self) -> NDArray[np.int64]:
+        """(L, 2): the same counted among the free frames, -1 for the reference."""
+        number = np.full(self.frames, -1, dtype=np.int64)
+        number[self.free] = np.arange(self.frames - 1)
+        return number[self.ends]
+
+    def in_pixels(self, unit_maps: Transforms) -> Transforms:
+        """Bring maps (N, 2, 3) from the adjustment's units to pixels."""
+        unit_from_pixels = self.outline.unit_from_pixels
+        return compose(invert(unit_from_pixels), compose(unit_maps, unit_from_pixels))
+
+    def with_reference(self, reference: Reference) -> Adjustment:
+        """Return the same links adjusted about another frame."""
+        return Adjustment(
+            self.frames, self.outline, self.links.values(), family=self.family, reference=reference
+        )
+
+    def best_reference(self) -> int:
+        """Return the frame relative to which the others are known best, on average."""
+        # Imported here: the covariance is computed from an adjustment.
+        from smalti.adjustment.covariance import Covariance  # noqa: PLC0415
+
+        centres = Covariance(self).centres
+        return int(np.argmin(np.sum(centres.spread_squared, axis=0)))
+
+    def _with(self, links: dict[Pair, Link], changed: Pair) -> Adjustment:
+        successor = Adjustment.__new__(Adjustment)
+        successor.frames, successor.outline = self.frames, self.outline
+        successor.family, successor.reference = self.family, self.reference
+        successor.links = MappingProxyType(dict(sorted(links.items())))
+        successor.terms = self.terms.changed(changed, successor.links.get(changed), self.outline, self.family)
+        successor._factorise(self, changed)
+        return successor
+
+    def _factorise(self, before: Adjustment | None, changed: Pair | None) -> None:
+        self._check_connected()
+        inner = (self.ends_free >= 0).all(axis=1)
+        edges = self.ends_free[inner]
+        off_diagonal = self.terms.ij[inner]
+        try:
+            if before is None or changed is None:
+                self.diagonal = self.terms.diagonal(self.frames)
+                pattern = Pattern.of(self.frames - 1, edges)
+                self.factor = BlockCholesky(pattern, self.diagonal[self.free], off_diagonal)
+                return
+            ends = np.array([changed.i, changed.j])
+            self.diagonal = before.diagonal.copy()
+            self.diagonal[ends] = self.terms.diagonal(self.frames, only=ends)[ends]
+            same = np.array_equal(edges, before.pattern.edges)
+            pattern = before.pattern if same else Pattern.of(self.frames - 1, edges)
+            nodes = np.flatnonzero(np.isin(self.free, ends))
+            self.factor = before.factor.changed(pattern, self.diagonal[self.free], off_diagonal, nodes)
+        except NotPositiveDefiniteError as failure:
+            frame = int(self.free[failure.node])
+            raise SingularSystemError(
+                f"frame {frame}: its links do not determine where it is, check their landmarks"
+            ) from None
+
+    def _check_linked(self, pair: Pair) -> None:
+        if pair not in self.links:
+            raise PairError(f"pair {pair} has no link")
+
+    def _check_connected(self) -> None:
+        ends = self.ends
+        graph = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(self.frames, self.frames))
+        _, part = connected_components(graph, directed=False)
+        apart = np.flatnonzero(part != part[self.reference])
+        if not len(apart):
+            return
+        first = int(apart[0])
+        if np.sum(part == part[first]) == 1:
+            message = f"frame {first} has no link: register it with a neighbour or leave it out"
+        else:
+            message = (
+                f"frame {first} and {len(apart) - 1} more are not connected to the reference frame "
+                f"{self.reference}: add a link between the parts"
+            )
+        raise SingularSystemError(message)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LinkTerms:
+    """What each link adds to the normal equations, links in the order of their pairs."""
+
+    reference: int
+    ends: NDArray[np.int64]  # (L, 2)
+    side_i: NDArray[np.float64]  # (L, 3, 3): pseudo-points of i, a column each
+    side_j: NDArray[np.float64]
+    ii: NDArray[np.float64]  # (L, k, k)
+    ij: NDArray[np.float64]
+    jj: NDArray[np.float64]
+    right_i: NDArray[np.float64]  # (L, planes, k)
+    right_j: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, links: list[Link], outline: Outline, family: Family, reference: int) -> _LinkTerms:
+        sides = [normalised(link, outline.unit_from_pixels) for link in links]
+        ends = np.array([(link.pair.i, link.pair.j) for link in links], dtype=np.int64).reshape(-1, 2)
+        side_i = np.array([side for side, _ in sides]).reshape(-1, 3, 3)
+        side_j = np.array([side for _, side in sides]).reshape(-1, 3, 3)
+        ii, ij, jj = (np.zeros((len(links), family.size, family.size)) for _ in range(3))
+        right_i, right_j = (np.zeros((len(links), family.planes, family.size)) for _ in range(2))
+        # The part of a frame's map that is not to be solved for: all of it in the reference frame.
+        fixed_i = np.where((ends[:, 0] == reference)[:, None, None], IDENTITY, family.offset)
+        fixed_j = np.where((ends[:, 1] == reference)[:, None, None], IDENTITY, family.offset)
+        fixed_residual = fixed_j @ side_j - fixed_i @ side_i  # (L, 2, 3)
+        for plane, rows in enumerate(family.rows_of_plane):
+            for row in rows:
+                a_i = np.swapaxes(family.basis[row].T @ side_i, 1, 2)  # (L, 3, k)
+                a_j = np.swapaxes(family.basis[row].T @ side_j, 1, 2)
+                if plane == 0:
+                    ii += np.swapaxes(a_i, 1, 2) @ a_i
+                    ij -= np.swapaxes(a_i, 1, 2) @ a_j
+                    jj += np.swapaxes(a_j, 1, 2) @ a_j
+                right_i[:, plane] += (np.swapaxes(a_i, 1, 2) @ fixed_residual[:, row, :, None])[..., 0]
+                right_j[:, plane] -= (np.swapaxes(a_j, 1, 2) @ fixed_residual[:, row, :, None])[..., 0]
+        return cls(reference, ends, side_i, side_j, ii, ij, jj, right_i, right_j)
+
+    def changed(self, pair: Pair, link: Link | None, outline: Outline, family: Family) -> _LinkTerms:
+        """Return the terms with `link` in the place of the pair's, or without the pair."""
+        key = self.ends[:, 0] * (self.ends.max() + pair.j + 2) + self.ends[:, 1]
+        at = int(np.searchsorted(key, pair.i * (self.ends.max() + pair.j + 2) + pair.j))
+        present = at < len(self.ends) and tuple(self.ends[at]) == (pair.i, pair.j)
+        own = None if link is None else _LinkTerms.of([link], outline, family, self.reference)
+        arrays = {}
+        for name in ("ends", "side_i", "side_j", "ii", "ij", "jj", "right_i", "right_j"):
+            kept = np.delete(getattr(self, name), at, axis=0) if present else getattr(self, name)
+            arrays[name] = kept if own is None else np.insert(kept, at, getattr(own, name)[0], axis=0)
+        return replace(self, **arrays)
+
+    def diagonal(self, frames: int, only: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Sum the diagonal blocks (frames, k, k); those of `only` some frames if given.
+
+        A frame's terms are added in the order of their pairs, so that the sum has the same bits however it
+        came about.
+        """
+        total = np.zeros((frames, *self.ii.shape[1:]))
+        for side, blocks in ((0, self.ii), (1, self.jj)):
+            chosen = slice(None) if only is None else np.isin(self.ends[:, side], only)
+            np.add.at(total, self.ends[chosen, side], blocks[chosen])
+        return total
+
+    def right_side(self, frames: int) -> NDArray[np.float64]:
+        """Sum the right-hand sides (frames, planes, k)."""
+        total = np.zeros((frames, *self.right_i.shape[1:]))
+        np.add.at(total, self.ends[:, 0], self.right_i)
+        np.add.at(total, self.ends[:, 1], self.right_j)
+        return total

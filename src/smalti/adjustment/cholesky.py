@@ -1,0 +1,384 @@
+"""Sparse Cholesky factor of a symmetric matrix of small blocks, one block row a node.
+
+Nodes are eliminated in the order of cyclic reduction: every second node first, then every second of those
+left, and so on. A chain then has an elimination tree of depth log₂ n, and a change at two nodes reaches only
+the columns on their two paths to the root. Those columns are computed anew from the matrix, not updated by
+rotations: the factor is a function of the matrix alone, bit for bit, whatever the history of changes, and
+rounding errors cannot pile up over thousands of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.compiled import compiled, compiled_parallel, prange
+
+Blocks = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+RIGHT_SIDES_AT_ONCE = 64
+"""Right-hand sides that one thread solves together: enough to fill vectors, few enough to stay in cache."""
+
+
+class NotPositiveDefiniteError(Exception):
+    """The matrix has no Cholesky factor; `node` is where it failed."""
+
+    def __init__(self, node: int) -> None:
+        super().__init__(f"not positive definite at node {node}")
+        self.node = node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pattern:
+    """Where the factor of a matrix with these edges has blocks; columns in elimination order."""
+
+    nodes: int
+    place: Indices  # node -> its place in the elimination order
+    node_at: Indices  # place -> node
+    edges: Indices  # (e, 2) nodes, as given
+    edge_slot: Indices  # (e,) slot of each edge's block
+    edge_flipped: NDArray[np.bool_]  # (e,) whether the edge's first node is the row of its slot
+    column_start: Indices  # slots of column c: column_start[c] to column_start[c + 1]
+    slot_row: Indices  # row of each slot, ascending within a column
+    row_start: Indices  # the same by rows
+    row_column: Indices
+    row_slot: Indices
+    parent: Indices  # of each column in the elimination tree, -1 at a root
+
+    @classmethod
+    def of(cls, nodes: int, edges: Indices) -> Pattern:
+        """Analyse a matrix of `nodes` block rows with off-diagonal blocks at `edges` (e, 2)."""
+        node_at = _cyclic_reduction_order(nodes)
+        place = np.empty(nodes, dtype=np.int64)
+        place[node_at] = np.arange(nodes)
+        low = np.minimum(place[edges[:, 0]], place[edges[:, 1]])
+        high = np.maximum(place[edges[:, 0]], place[edges[:, 1]])
+        by_low = np.lexsort((high, low))
+        start = np.searchsorted(low[by_low], np.arange(nodes + 1))
+        column_start, slot_row, parent = _analyse(nodes, start, high[by_low])
+        row_start, row_column, row_slot = _transpose(nodes, column_start, slot_row)
+        return cls(
+            nodes=nodes,
+            place=place,
+            node_at=node_at,
+            edges=edges,
+            edge_slot=_find_slots(column_start, slot_row, low, high),
+            edge_flipped=place[edges[:, 0]] > place[edges[:, 1]],
+            column_start=column_start,
+            slot_row=slot_row,
+            row_start=row_start,
+            row_column=row_column,
+            row_slot=row_slot,
+            parent=parent,
+        )
+
+    def columns_above(self, nodes: Indices) -> Indices:
+        """Return the columns, ascending, that a change at `nodes` reaches."""
+        reached: set[int] = set()
+        for column in self.place[nodes]:
+            at = int(column)
+            while at >= 0 and at not in reached:
+                reached.add(at)
+                at = int(self.parent[at])
+        return np.array(sorted(reached), dtype=np.int64)
+
+
+class BlockCholesky:
+    """A matrix of k×k blocks and its factor, kept together while the matrix changes."""
+
+    def __init__(self, pattern: Pattern, diagonal: Blocks, off_diagonal: Blocks) -> None:
+        """Factorise the matrix with `diagonal` (n, k, k) and blocks (first, second) of the pattern's edges."""
+        self.pattern = pattern
+        self._set_matrix(diagonal, off_diagonal)
+        k = diagonal.shape[1]
+        self._lower = np.zeros((len(pattern.slot_row), k, k))
+        self._pivot_inverse = np.zeros((pattern.nodes, k, k))
+        self._compute(np.arange(pattern.nodes))
+
+    def changed(
+        self, pattern: Pattern, diagonal: Blocks, off_diagonal: Blocks, nodes: Indices
+    ) -> BlockCholesky:
+        """Return the factor of a matrix that differs from this one in rows and columns of `nodes` only.
+
+        Columns that the change does not reach are taken over as they are.
+        """
+        successor = BlockCholesky.__new__(BlockCholesky)
+        successor.pattern = pattern
+        successor._set_matrix(diagonal, off_diagonal)
+        reached = np.union1d(self.pattern.columns_above(nodes), pattern.columns_above(nodes))
+        kept = np.setdiff1d(np.arange(pattern.nodes), reached, assume_unique=True)
+        k = diagonal.shape[1]
+        successor._lower = np.zeros((len(pattern.slot_row), k, k))
+        successor._pivot_inverse = self._pivot_inverse.copy()
+        _take_over(kept, self.pattern.column_start, self._lower, pattern.column_start, successor._lower)
+        successor._compute(reached)
+        return successor
+
+    @property
+    def arrays(self) -> tuple[Indices, Indices, Blocks, Blocks]:
+        """The factor as kernels want it: column starts, rows of slots, blocks, inverted pivots."""
+        return self.pattern.column_start, self.pattern.slot_row, self._lower, self._pivot_inverse
+
+    def solve(self, right: Blocks) -> Blocks:
+        """Solve for right-hand sides (n, k, m), nodes in their own order."""
+        n, k, m = right.shape
+        work = np.ascontiguousarray(right[self.pattern.node_at])
+        _solve_in_parallel(*self.arrays, work.reshape(n * k, m))
+        return work[self.pattern.place]
+
+    def _set_matrix(self, diagonal: Blocks, off_diagonal: Blocks) -> None:
+        pattern = self.pattern
+        k = diagonal.shape[1]
+        self._matrix_diagonal = np.ascontiguousarray(diagonal[pattern.node_at])
+        self._matrix_lower = np.zeros((len(pattern.slot_row), k, k))
+        # The block of an edge (a, b) is row a, column b; a slot wants the later node's row.
+        flipped = pattern.edge_flipped[:, None, None]
+        self._matrix_lower[pattern.edge_slot] = np.where(
+            flipped, off_diagonal, np.swapaxes(off_diagonal, 1, 2)
+        )
+
+    def _compute(self, columns: Indices) -> None:
+        pattern = self.pattern
+        failed = _factorise(
+            columns,
+            pattern.column_start,
+            pattern.slot_row,
+            pattern.row_start,
+            pattern.row_column,
+            pattern.row_slot,
+            self._matrix_diagonal,
+            self._matrix_lower,
+            self._lower,
+            self._pivot_inverse,
+        )
+        if failed >= 0:
+            raise NotPositiveDefiniteError(int(pattern.node_at[failed]))
+
+
+def _cyclic_reduction_order(nodes: int) -> Indices:
+    numbers = np.arange(1, nodes + 1, dtype=np.int64)
+    level = numbers & -numbers  # the largest power of two that divides the number
+    return np.argsort(level, kind="stable")
+
+
+@compiled
+def _analyse(nodes: int, start: Indices, after: Indices) -> tuple[Indices, Indices, Indices]:
+    column_start = np.zeros(nodes + 1, dtype=np.int64)
+    rows = np.empty(max(4 * nodes, 16), dtype=np.int64)
+    parent = np.full(nodes, -1, dtype=np.int64)
+    first_child = np.full(nodes, -1, dtype=np.int64)
+    next_sibling = np.full(nodes, -1, dtype=np.int64)
+    seen = np.full(nodes, -1, dtype=np.int64)
+    count = 0
+    for column in range(nodes):
+        if count + nodes > len(rows):
+            larger = np.empty(2 * len(rows) + nodes, dtype=np.int64)
+            larger[:count] = rows[:count]
+            rows = larger
+        first = count
+        for t in range(start[column], start[column + 1]):
+            row = after[t]
+            if seen[row] != column:
+                seen[row] = column
+                rows[count] = row
+                count += 1
+        child = first_child[column]
+        while child >= 0:
+            for t in range(column_start[child], column_start[child + 1]):
+                row = rows[t]
+                if row != column and seen[row] != column:
+                    seen[row] = column
+                    rows[count] = row
+                    count += 1
+            child = next_sibling[child]
+        rows[first:count].sort()
+        if count > first:
+            parent[column] = rows[first]
+            next_sibling[column] = first_child[rows[first]]
+            first_child[rows[first]] = column
+        column_start[column + 1] = count
+    return column_start, rows[:count].copy(), parent
+
+
+@compiled
+def _transpose(nodes: int, column_start: Indices, slot_row: Indices) -> tuple[Indices, Indices, Indices]:
+    row_start = np.zeros(nodes + 1, dtype=np.int64)
+    for row in slot_row:
+        row_start[row + 1] += 1
+    for row in range(nodes):
+        row_start[row + 1] += row_start[row]
+    filled = row_start[:nodes].copy()
+    row_column = np.empty(len(slot_row), dtype=np.int64)
+    row_slot = np.empty(len(slot_row), dtype=np.int64)
+    for column in range(nodes):
+        for slot in range(column_start[column], column_start[column + 1]):
+            at = filled[slot_row[slot]]
+            row_column[at] = column
+            row_slot[at] = slot
+            filled[slot_row[slot]] += 1
+    return row_start, row_column, row_slot
+
+
+@compiled
+def _find_slots(column_start: Indices, slot_row: Indices, columns: Indices, rows: Indices) -> Indices:
+    slots = np.empty(len(columns), dtype=np.int64)
+    for t in range(len(columns)):
+        first, last = column_start[columns[t]], column_start[columns[t] + 1]
+        slots[t] = first + np.searchsorted(slot_row[first:last], rows[t])
+    return slots
+
+
+@compiled
+def _take_over(
+    columns: Indices, old_start: Indices, old_blocks: Blocks, new_start: Indices, new_blocks: Blocks
+) -> None:
+    for column in columns:
+        shift = new_start[column] - old_start[column]
+        for slot in range(old_start[column], old_start[column + 1]):
+            new_blocks[slot + shift] = old_blocks[slot]
+
+
+@compiled
+def _factorise(
+    columns: Indices,
+    column_start: Indices,
+    slot_row: Indices,
+    row_start: Indices,
+    row_column: Indices,
+    row_slot: Indices,
+    matrix_diagonal: Blocks,
+    matrix_lower: Blocks,
+    lower: Blocks,
+    pivot_inverse: Blocks,
+) -> int:
+    """Compute the given columns, left-looking; return the first that has no positive pivot, or -1."""
+    nodes, k = matrix_diagonal.shape[0], matrix_diagonal.shape[1]
+    slot_of_row = np.zeros(nodes, dtype=np.int64)
+    pivot = np.empty((k, k))
+    for column in columns:
+        first, last = column_start[column], column_start[column + 1]
+        pivot[:] = matrix_diagonal[column]
+        for slot in range(first, last):
+            lower[slot] = matrix_lower[slot]
+            slot_of_row[slot_row[slot]] = slot
+        for t in range(row_start[column], row_start[column + 1]):
+            earlier, mine = row_column[t], row_slot[t]
+            _subtract_product(pivot, lower[mine], lower[mine])
+            for slot in range(mine + 1, column_start[earlier + 1]):
+                _subtract_product(lower[slot_of_row[slot_row[slot]]], lower[slot], lower[mine])
+        if not _invert_pivot(pivot, matrix_diagonal[column], pivot_inverse[column]):
+            return int(column)
+        for slot in range(first, last):
+            _divide_by_pivot(lower[slot], pivot_inverse[column])
+    return -1
+
+
+@compiled
+def _subtract_product(target: Blocks, left: Blocks, right: Blocks) -> None:
+    k = target.shape[0]
+    for a in range(k):
+        for b in range(k):
+            total = 0.0
+            for c in range(k):
+                total += left[a, c] * right[b, c]
+            target[a, b] -= total
+
+
+@compiled
+def _invert_pivot(pivot: Blocks, original: Blocks, inverse: Blocks) -> bool:
+    """Replace `pivot` by its Cholesky factor and write that factor's inverse; tell whether it has one."""
+    k = pivot.shape[0]
+    for a in range(k):
+        for b in range(a + 1):
+            total = pivot[a, b]
+            for c in range(b):
+                total -= pivot[a, c] * pivot[b, c]
+            if a == b:
+                # What is left of a diagonal entry after eliminating the rest must be more than its rounding.
+                if not total > 1e-14 * original[a, a]:
+                    return False
+                pivot[a, a] = np.sqrt(total)
+            else:
+                pivot[a, b] = total / pivot[b, b]
+    for a in range(k):
+        for b in range(k):
+            inverse[a, b] = 0.0
+    for b in range(k):
+        inverse[b, b] = 1.0 / pivot[b, b]
+        for a in range(b + 1, k):
+            total = 0.0
+            for c in range(b, a):
+                total -= pivot[a, c] * inverse[c, b]
+            inverse[a, b] = total / pivot[a, a]
+    return True
+
+
+@compiled
+def _divide_by_pivot(block: Blocks, pivot_inverse: Blocks) -> None:
+    k = block.shape[0]
+    for a in range(k):
+        for b in range(k - 1, -1, -1):
+            total = 0.0
+            for c in range(b + 1):
+                total += block[a, c] * pivot_inverse[b, c]
+            block[a, b] = total
+
+
+@compiled
+def solve_in_place(
+    column_start: Indices, slot_row: Indices, lower: Blocks, pivot_inverse: Blocks, work: Blocks
+) -> None:
+    """Solve for `work` (n·k, m) in elimination order, vectorised over the m right-hand sides."""
+    nodes, k = pivot_inverse.shape[0], pivot_inverse.shape[1]
+    m = work.shape[1]
+    for column in range(nodes):
+        base = column * k
+        for a in range(k - 1, -1, -1):
+            scale = pivot_inverse[column, a, a]
+            for x in range(m):
+                work[base + a, x] *= scale
+            for b in range(a):
+                scale = pivot_inverse[column, a, b]
+                for x in range(m):
+                    work[base + a, x] += scale * work[base + b, x]
+        for slot in range(column_start[column], column_start[column + 1]):
+            row = slot_row[slot] * k
+            for a in range(k):
+                for b in range(k):
+                    scale = lower[slot, a, b]
+                    for x in range(m):
+                        work[row + a, x] -= scale * work[base + b, x]
+    for column in range(nodes - 1, -1, -1):
+        base = column * k
+        for slot in range(column_start[column], column_start[column + 1]):
+            row = slot_row[slot] * k
+            for a in range(k):
+                for b in range(k):
+                    scale = lower[slot, a, b]
+                    for x in range(m):
+                        work[base + b, x] -= scale * work[row + a, x]
+        for a in range(k):
+            scale = pivot_inverse[column, a, a]
+            for x in range(m):
+                work[base + a, x] *= scale
+            for b in range(a + 1, k):
+                scale = pivot_inverse[column, b, a]
+                for x in range(m):
+                    work[base + a, x] += scale * work[base + b, x]
+
+
+@compiled_parallel
+def _solve_in_parallel(
+    column_start: Indices, slot_row: Indices, lower: Blocks, pivot_inverse: Blocks, work: Blocks
+) -> None:
+    m = work.shape[1]
+    parts = (m + RIGHT_SIDES_AT_ONCE - 1) // RIGHT_SIDES_AT_ONCE
+    for part in prange(parts):
+        first = part * RIGHT_SIDES_AT_ONCE
+        last = min(first + RIGHT_SIDES_AT_ONCE, m)
+        own = work[:, first:last].copy()
+        solve_in_place(column_start, slot_row, lower, pivot_inverse, own)
+        work[:, first:last] = own

@@ -1,0 +1,123 @@
+"""Gauss-Newton in the frames' own pixels: what users see and export."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.adjustment.adjustment import Adjustment
+from smalti.adjustment.cholesky import BlockCholesky, NotPositiveDefiniteError
+from smalti.geometry.affine import square
+from smalti.records import Transforms
+
+MAX_STEPS = 50
+SMALLEST_GAIN = 1e-10
+"""A step that lowers the cost by less than this fraction ends the refinement."""
+
+FIRST_DAMPING = 1e-6
+LARGEST_DAMPING = 1e6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Refinement:
+    """The refined mosaic, and how it was reached."""
+
+    mosaic_from_frame: Transforms  # (N, 2, 3), pixels of the reference frame
+    cost: float
+    steps: int
+    converged: bool
+
+
+def refine(adjustment: Adjustment) -> Refinement:
+    """Minimise Σ |(Θ_i⁻¹ Θ_j - T̂) R|² from the linear solution.
+
+    Differs from the paper: the linear cost is measured on the mosaic, where a smaller mosaic has smaller
+    residuals, and shrinks the frames far from the reference. Here each link's residual is measured in its own
+    frame i, in units of its landmarks' noise.
+
+    In local increments Θ ← Θ (I + δ) a link's residual changes by (P δ_j - δ_i P) R with P = Θ_i⁻¹ Θ_j.
+    """
+    maps = adjustment.unit_maps
+    tangent = adjustment.family.tangent
+    cost, relative, residual = _residuals(adjustment, maps)
+    damping = 0.0
+    for step in range(MAX_STEPS):
+        jacobian_i, jacobian_j = _jacobians(adjustment, relative, tangent)
+        gain = 0.0
+        while True:
+            moved = _step(adjustment, maps, jacobian_i, jacobian_j, residual, damping)
+            if moved is not None:
+                new_cost, new_relative, new_residual = _residuals(adjustment, moved)
+                if new_cost <= cost:
+                    gain = cost - new_cost
+                    maps, cost, relative, residual = moved, new_cost, new_relative, new_residual
+                    damping = damping / 10 if damping > FIRST_DAMPING else 0.0
+                    break
+            damping = max(10 * damping, FIRST_DAMPING)
+            if damping > LARGEST_DAMPING:
+                return Refinement(adjustment.in_pixels(maps), cost, step, converged=True)
+        if gain <= SMALLEST_GAIN * cost or cost <= 1e-20:
+            return Refinement(adjustment.in_pixels(maps), cost, step + 1, converged=True)
+    return Refinement(adjustment.in_pixels(maps), cost, MAX_STEPS, converged=False)
+
+
+def _residuals(
+    adjustment: Adjustment, maps: Transforms
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """Return the cost, P = Θ_i⁻¹ Θ_j (L, 3, 3), and the residuals P R - T̂ R (L, 2, 3) of every link."""
+    squares = square(maps)
+    determinants = np.linalg.det(squares[:, :2, :2])
+    if not (determinants > 0).all():
+        return np.inf, squares, squares
+    ends = adjustment.ends
+    relative = np.linalg.solve(squares[ends[:, 0]], squares[ends[:, 1]])
+    residual = (relative @ adjustment.terms.side_j - adjustment.terms.side_i)[:, :2]
+    return float(np.sum(residual**2)), relative, residual
+
+
+def _jacobians(
+    adjustment: Adjustment, relative: NDArray[np.float64], tangent: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the derivatives (L, 6, freedom) of the residuals by δ_i and by δ_j."""
+    links = len(relative)
+    mapped = relative @ adjustment.terms.side_j  # P R
+    by_i = -(tangent[None] @ mapped[:, None])  # (L, freedom, 2, 3)
+    by_j = relative[:, None, :2, :2] @ (tangent[None] @ adjustment.terms.side_j[:, None])
+    return (
+        np.swapaxes(by_i.reshape(links, len(tangent), 6), 1, 2),
+        np.swapaxes(by_j.reshape(links, len(tangent), 6), 1, 2),
+    )
+
+
+def _step(
+    adjustment: Adjustment,
+    maps: Transforms,
+    jacobian_i: NDArray[np.float64],
+    jacobian_j: NDArray[np.float64],
+    residual: NDArray[np.float64],
+    damping: float,
+) -> Transforms | None:
+    """Return the maps after one damped step, or None where the damped system is not positive definite."""
+    frames, freedom = adjustment.frames, jacobian_i.shape[2]
+    flat = residual.reshape(-1, 6, 1)
+    diagonal = np.zeros((frames, freedom, freedom))
+    gradient = np.zeros((frames, freedom, 1))
+    for side, jacobian in ((0, jacobian_i), (1, jacobian_j)):
+        transposed = np.swapaxes(jacobian, 1, 2)
+        np.add.at(diagonal, adjustment.ends[:, side], transposed @ jacobian)
+        np.add.at(gradient, adjustment.ends[:, side], transposed @ flat)
+    inner = (adjustment.ends_free >= 0).all(axis=1)
+    off_diagonal = (np.swapaxes(jacobian_i, 1, 2) @ jacobian_j)[inner]
+    entries = np.arange(freedom)
+    diagonal[:, entries, entries] *= 1.0 + damping
+    try:
+        factor = BlockCholesky(adjustment.pattern, diagonal[adjustment.free], off_diagonal)
+    except NotPositiveDefiniteError:
+        return None
+    increments = -factor.solve(gradient[adjustment.free])[..., 0]
+    moves = square(np.einsum("nc,cpa->npa", increments, adjustment.family.tangent) + np.eye(2, 3))
+    moved = maps.copy()
+    moved[adjustment.free] = (square(maps[adjustment.free]) @ moves)[:, :2]
+    return moved

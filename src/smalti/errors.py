@@ -1,0 +1,61 @@
+"""What can go wrong, as a tree.
+
+    SmaltiError                 one line for the user; the command line exits with 1
+    ├── LandmarkError           the landmarks of a pair are too few, collinear or not finite
+    ├── PairError               a pair is out of range, reversed, or given twice
+    ├── SingularSystemError     a frame hangs on no link, so nothing says where it is
+    ├── ModelError              an external model does not fit the sequence
+    ├── TableError              a file of landmarks cannot be read; names the file and the line
+    ├── OutputError             a result cannot be written
+    └── UsageError              the call itself is wrong; the command line exits with 2
+        └── UnknownNameError    no strategy, family or experiment of that name; lists those there are
+
+Every message names the thing that is wrong and what to do about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class SmaltiError(Exception):
+    """Base of every error that Smalti raises on purpose."""
+
+    exit_code = 1
+
+
+class LandmarkError(SmaltiError):
+    """The landmarks of a pair determine no map."""
+
+
+class PairError(SmaltiError):
+    """A pair is out of range, reversed, or given twice."""
+
+
+class SingularSystemError(SmaltiError):
+    """A frame hangs on no link."""
+
+
+class ModelError(SmaltiError):
+    """An external model does not fit the sequence."""
+
+
+class TableError(SmaltiError):
+    """A table of landmarks cannot be read."""
+
+
+class OutputError(SmaltiError):
+    """A result cannot be written."""
+
+
+class UsageError(SmaltiError):
+    """The call itself is wrong."""
+
+    exit_code = 2
+
+
+class UnknownNameError(UsageError):
+    """Nothing of that kind has that name."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"unknown {kind} '{name}': choose from {', '.join(known)}")

@@ -1,0 +1,1 @@
+"""The paper's synthetic experiments: worlds with a known truth, metrics, studies, figures."""

@@ -1,0 +1,122 @@
+"""Synthetic sequences of which everything is known (the paper's section 7.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.agents.oracle import TOLERANCE
+from smalti.agents.precomputed import PrecomputedAgent
+from smalti.errors import UnknownNameError, UsageError
+from smalti.geometry.outline import Outline
+from smalti.overlap.external import ExternalModel, FixedProbabilities
+from smalti.overlap.signatures import WeightedSignatures
+from smalti.records import Landmarks, Pair, Points, Transforms
+
+OUTLINE = Outline(0.0, 0.0, 100.0, 100.0)
+CONTROL_POINTS: Points = np.array([[x, y] for x in (0.0, 50.0, 100.0) for y in (0.0, 50.0, 100.0)])
+RASTER_STEP = 100.0 / 3.0
+CIRCLE_RADIUS = 250.0
+MIN_FRAMES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A camera that is moved, not turned, over a plane; frames, truth and what is known from outside."""
+
+    name: str
+    positions: Points  # (N, 2) of the frames' centres
+    external: ExternalModel
+
+    @property
+    def frames(self) -> int:
+        """N."""
+        return len(self.positions)
+
+    @cached_property
+    def mosaic_from_frame(self) -> Transforms:
+        """(N, 2, 3): the truth, in the coordinates of frame 0."""
+        maps = np.tile(np.eye(2, 3), (self.frames, 1, 1))
+        maps[:, :, 2] = self.positions - self.positions[0]
+        return maps
+
+    def agent(self, seed: int, sigma: float = 1.0) -> PrecomputedAgent:
+        """Return an agent that has measured every overlapping pair once, with normal noise of `sigma` pixels.
+
+        One generator a seed draws the noise of all pairs in their order when the run begins: whoever asks, and
+        whenever, gets the same landmarks.
+        """
+        pairs, point = self.shown_in_both
+        points_j = CONTROL_POINTS[point]
+        exact = points_j + self.positions[pairs[:, 1]] - self.positions[pairs[:, 0]]
+        noise = np.random.default_rng(seed).normal(0.0, sigma, size=exact.shape)
+        return PrecomputedAgent(pairs, exact + noise, points_j, np.full(len(pairs), sigma))
+
+    def chain(self, agent: PrecomputedAgent) -> list[Landmarks]:
+        """Return the agent's landmarks of all consecutive pairs."""
+        consecutive = (agent.landmarks(Pair(n, n + 1)) for n in range(self.frames - 1))
+        return [landmarks for landmarks in consecutive if landmarks is not None]
+
+    @cached_property
+    def shown_in_both(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The truth to measure against: pairs (n, 2), i < j, and a control point of j that i shows too, (n,).
+
+        All control points of all overlapping pairs, overlap being what the agent calls so.
+        """
+        pairs, points = [], []
+        for i in range(self.frames - 1):
+            offset = self.positions[i + 1 :] - self.positions[i]
+            seen = OUTLINE.contains(CONTROL_POINTS[None] + offset[:, None], TOLERANCE)  # (later frames, 9)
+            grid = seen.reshape(-1, 3, 3)
+            # Of a grid, three points are not on one line if they span two rows and two columns.
+            enough = (grid.any(axis=1).sum(axis=1) >= 2) & (grid.any(axis=2).sum(axis=1) >= 2)
+            later, point = np.nonzero(seen & enough[:, None])
+            pairs.append(np.column_stack([np.full(len(later), i), later + i + 1]))
+            points.append(point)
+        return np.concatenate(pairs), np.concatenate(points)
+
+
+def raster(frames: int) -> World:
+    """There and back: the way back lies a third of a frame beside the way out; an ideal external model."""
+    _check_frames("raster", frames)
+    n = np.arange(1, frames + 1)
+    out = n <= frames / 2
+    x = np.where(out, n, frames - n + 1) * RASTER_STEP
+    y = np.where(out, 0.0, RASTER_STEP)
+    positions = np.column_stack([x, y])
+    overlap = np.ones((frames, frames))
+    for axis, side in ((0, OUTLINE.width), (1, OUTLINE.height)):
+        distance = np.abs(positions[:, None, axis] - positions[None, :, axis])
+        overlap *= np.maximum(0.0, 1.0 - distance / side)
+    return World("raster", positions, FixedProbabilities(overlap))
+
+
+def circle(frames: int) -> World:
+    """One revolution; signatures that take opposite frames for the same place."""
+    _check_frames("circle", frames)
+    angle = 2.0 * np.pi * np.arange(1, frames + 1) / frames
+    positions = CIRCLE_RADIUS * np.column_stack([np.cos(angle), np.sin(angle)])
+    step = 2 * CIRCLE_RADIUS * np.sin(np.pi / frames)
+    if step > OUTLINE.width / 2:
+        raise UsageError(f"circle: with {frames} frames consecutive ones do not overlap, give at least 32")
+    signatures = np.column_stack([np.cos(2 * angle), np.sin(2 * angle)])
+    return World("circle", positions, WeightedSignatures(signatures))
+
+
+WORLDS: dict[str, Callable[[int], World]] = {"raster": raster, "circle": circle}
+
+
+def world_named(name: str, frames: int) -> World:
+    """Make the world of that name."""
+    if name not in WORLDS:
+        raise UnknownNameError("experiment", name, WORLDS)
+    return WORLDS[name](frames)
+
+
+def _check_frames(name: str, frames: int) -> None:
+    if frames < MIN_FRAMES:
+        raise UsageError(f"{name}: {frames} frames are too few, give at least {MIN_FRAMES}")

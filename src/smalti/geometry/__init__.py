@@ -1,0 +1,1 @@
+"""Affine maps, their linear families, and the outline of a frame."""

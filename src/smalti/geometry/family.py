@@ -1,0 +1,97 @@
+"""Linear families of maps: translation, similarity, affine; one code, a basis a family.
+
+Row p of a frame's map (p = 0 for x, 1 for y) is `basis[p] @ φ + offset[p]`. In a family of two planes
+(translation, affine) x and y have parameters of their own and the same basis, so that every system splits
+into two halves with one matrix; a similarity's rows share their parameters and it has one plane.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.errors import UnknownNameError
+from smalti.geometry.affine import homogeneous
+from smalti.records import Points, Transforms
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Family:
+    """A linear space of maps that is closed under composition."""
+
+    name: str
+    planes: int
+    basis: NDArray[np.float64]  # (2, 3, k)
+    offset: Transforms  # (2, 3)
+
+    @property
+    def size(self) -> int:
+        """k: parameters of a frame in one plane."""
+        return self.basis.shape[2]
+
+    @property
+    def freedom(self) -> int:
+        """Parameters of a frame in all planes."""
+        return self.planes * self.size
+
+    @property
+    def rows_of_plane(self) -> tuple[tuple[int, ...], ...]:
+        """The rows of a map that each plane's parameters determine."""
+        return ((0,), (1,)) if self.planes == 2 else ((0, 1),)
+
+    @property
+    def tangent(self) -> NDArray[np.float64]:
+        """(freedom, 2, 3): the directions in which a map of the family can move."""
+        directions = np.zeros((self.freedom, 2, 3))
+        for plane, rows in enumerate(self.rows_of_plane):
+            for row in rows:
+                for c in range(self.size):
+                    directions[plane * self.size + c, row] = self.basis[row, :, c]
+        return directions
+
+    def maps(self, parameters: NDArray[np.float64]) -> Transforms:
+        """Turn parameters (n, planes, k) into maps (n, 2, 3)."""
+        plane_of_row = [0, self.planes - 1]
+        rows = [parameters[:, plane_of_row[p]] @ self.basis[p].T + self.offset[p] for p in (0, 1)]
+        return np.stack(rows, axis=1)
+
+    def fit(self, points_i: Points, points_j: Points, weights: NDArray[np.float64]) -> Transforms:
+        """Return the map of the family that takes `points_j` nearest to `points_i`, weighted least squares.
+
+        Points should be of order one about the origin: the caller brings them there.
+        """
+        source = homogeneous(points_j)
+        columns = np.einsum("cpa,na->npc", self.tangent, source).reshape(-1, self.freedom)
+        target = (points_i - source @ self.offset.T).reshape(-1)
+        row_weights = np.repeat(weights, 2)
+        solution, *_ = np.linalg.lstsq(columns * row_weights[:, None], target * row_weights, rcond=None)
+        fitted: Transforms = self.offset + np.einsum("c,cpa->pa", solution, self.tangent)
+        return fitted
+
+
+def _translation() -> Family:
+    row = np.array([[0.0], [0.0], [1.0]])
+    return Family("translation", 2, np.stack([row, row]), np.eye(2, 3))
+
+
+def _similarity() -> Family:
+    x_row = np.array([[1.0, 0, 0, 0], [0, -1, 0, 0], [0, 0, 1, 0]])
+    y_row = np.array([[0.0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]])
+    return Family("similarity", 1, np.stack([x_row, y_row]), np.zeros((2, 3)))
+
+
+def _affine() -> Family:
+    return Family("affine", 2, np.stack([np.eye(3), np.eye(3)]), np.zeros((2, 3)))
+
+
+TRANSLATION, SIMILARITY, AFFINE = _translation(), _similarity(), _affine()
+FAMILIES = {family.name: family for family in (TRANSLATION, SIMILARITY, AFFINE)}
+
+
+def family_named(name: str) -> Family:
+    """Look a family up by its name."""
+    if name not in FAMILIES:
+        raise UnknownNameError("family", name, FAMILIES)
+    return FAMILIES[name]

@@ -1,0 +1,95 @@
+"""The part of the plane that a frame covers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from smalti.errors import UsageError
+from smalti.records import Points, Transforms
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The rectangle Ω that every frame covers in its own coordinates."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite([self.left, self.top, self.right, self.bottom]).all()):
+            raise UsageError(f"a frame's outline must be finite, got {self}")
+        if not (self.right > self.left and self.bottom > self.top):
+            raise UsageError(f"a frame's outline must have an area, got {self}")
+
+    @classmethod
+    def of_pixels(cls, width: int, height: int) -> Outline:
+        """Return the outline of an image whose top-left pixel has its centre at (0, 0)."""
+        return cls(-0.5, -0.5, width - 0.5, height - 0.5)
+
+    @property
+    def width(self) -> float:
+        """Extent along x."""
+        return self.right - self.left
+
+    @property
+    def height(self) -> float:
+        """Extent along y."""
+        return self.bottom - self.top
+
+    @property
+    def area(self) -> float:
+        """Width times height."""
+        return self.width * self.height
+
+    @property
+    def centre(self) -> Points:
+        """The paper's γ, (2,)."""
+        return np.array([(self.left + self.right) / 2, (self.top + self.bottom) / 2])
+
+    @property
+    def corners(self) -> Points:
+        """(4, 2), clockwise on the screen from the top left."""
+        return np.array(
+            [
+                [self.left, self.top],
+                [self.right, self.top],
+                [self.right, self.bottom],
+                [self.left, self.bottom],
+            ]
+        )
+
+    @property
+    def inner_half_side(self) -> float:
+        """a_in: half the side of the largest square that fits into Ω at every angle."""
+        return min(self.width, self.height) / (2 * np.sqrt(2))
+
+    @property
+    def outer_half_side(self) -> float:
+        """a_out: half the side of a square that contains Ω at every angle."""
+        return float(np.hypot(self.width, self.height)) / 2
+
+    @property
+    def unit(self) -> float:
+        """A length of the frame's own size: the adjustment measures in it to stay well conditioned."""
+        return (self.width + self.height) / 4
+
+    @property
+    def unit_from_pixels(self) -> Transforms:
+        """(2, 3): to coordinates whose origin is the frame's centre and whose length is `unit`."""
+        x, y = self.centre
+        return np.array([[1.0, 0.0, -x], [0.0, 1.0, -y]]) / self.unit
+
+    def contains(self, points: Points, tolerance: float = 0.0) -> np.ndarray:
+        """Tell for each point (..., 2) whether it lies in Ω."""
+        x, y = points[..., 0], points[..., 1]
+        inside: np.ndarray = (
+            (x >= self.left - tolerance)
+            & (x <= self.right + tolerance)
+            & (y >= self.top - tolerance)
+            & (y <= self.bottom + tolerance)
+        )
+        return inside

@@ -1,0 +1,58 @@
+"""Landmarks as CSV: `frame_i,frame_j,x_i,y_i,x_j,y_j`, frames from 0, one landmark a line."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+
+from smalti.errors import PairError, TableError
+from smalti.records import Landmarks, Pair
+
+COLUMNS = ("frame_i", "frame_j", "x_i", "y_i", "x_j", "y_j")
+
+
+def read_landmarks(path: Path, *, sigma: float = 1.0) -> list[Landmarks]:
+    """Read all landmarks, a record a pair, in the order of the pairs."""
+    by_pair: dict[Pair, list[tuple[float, ...]]] = {}
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            _check_header(path, reader.fieldnames)
+            for row in reader:
+                pair, numbers = _parse(path, reader.line_num, row)
+                by_pair.setdefault(pair, []).append(numbers)
+    except OSError as error:
+        raise TableError(f"{path}: cannot be read ({error.strerror}), check the path") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise TableError(f"{path}: is not a CSV text file, expected the header {','.join(COLUMNS)}") from None
+    records = []
+    for pair, rows in sorted(by_pair.items()):
+        numbers_of_pair = np.array(rows)
+        records.append(Landmarks(pair, numbers_of_pair[:, :2], numbers_of_pair[:, 2:], sigma))
+    return records
+
+
+def _check_header(path: Path, names: object) -> None:
+    found = list(names) if isinstance(names, list | tuple) else []
+    missing = [name for name in COLUMNS if name not in found]
+    unknown = [str(name) for name in found if name not in COLUMNS]
+    if missing or unknown:
+        wrong = f"unknown column '{unknown[0]}'" if unknown else f"no column '{missing[0]}'"
+        raise TableError(f"{path}: {wrong}, expected the header {','.join(COLUMNS)}")
+
+
+def _parse(path: Path, line: int, row: dict[str, str | None]) -> tuple[Pair, tuple[float, ...]]:
+    try:
+        frames = [int(row[name] or "") for name in COLUMNS[:2]]
+        numbers = tuple(float(row[name] or "") for name in COLUMNS[2:])
+    except (TypeError, ValueError):
+        raise TableError(f"{path}, line {line}: expected two whole numbers and four numbers") from None
+    if not all(map(math.isfinite, numbers)):
+        raise TableError(f"{path}, line {line}: a coordinate is not a finite number")
+    try:
+        return Pair(*frames), numbers
+    except PairError as error:
+        raise TableError(f"{path}, line {line}: {error}") from None

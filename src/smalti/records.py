@@ -1,0 +1,125 @@
+"""What the stages exchange: pairs, landmarks, answers, suggestions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.errors import LandmarkError, PairError
+
+Points: TypeAlias = NDArray[np.float64]
+"""(n, 2), x before y, pixels."""
+
+Transforms: TypeAlias = NDArray[np.float64]
+"""(..., 2, 3) affine maps."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Pair:
+    """Two frames by their 0-based numbers, the earlier one first."""
+
+    i: int
+    j: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.i < self.j:
+            raise PairError(f"pair ({self.i}, {self.j}): give two different frames, the earlier one first")
+
+    def __str__(self) -> str:
+        return f"({self.i}, {self.j})"
+
+    def check_within(self, frames: int) -> None:
+        """Refuse a pair that names a frame the sequence does not have."""
+        if self.j >= frames:
+            raise PairError(f"pair {self}: the sequence has frames 0 to {frames - 1} only")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Landmarks:
+    """Points that show the same scene in two frames; row k belongs to row k, x before y.
+
+    `sigma` is the standard deviation, in pixels, of the noise on each coordinate of `points_i`: one number
+    for the pair, or one a landmark. The points of j count as exact.
+    """
+
+    pair: Pair
+    points_i: Points
+    points_j: Points
+    sigma: float | NDArray[np.float64] = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("points_i", "points_j"):
+            points = np.array(getattr(self, name), dtype=np.float64)
+            if points.ndim != 2 or points.shape[1] != 2:
+                raise LandmarkError(f"pair {self.pair}: {name} has shape {points.shape}, expected (n, 2)")
+            if not np.isfinite(points).all():
+                row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
+                raise LandmarkError(f"pair {self.pair}: landmark {row} of {name} is not a finite number")
+            points.setflags(write=False)
+            object.__setattr__(self, name, points)
+        if len(self.points_i) != len(self.points_j):
+            raise LandmarkError(
+                f"pair {self.pair}: {len(self.points_i)} points in frame {self.pair.i} but "
+                f"{len(self.points_j)} in frame {self.pair.j}; each needs its partner"
+            )
+        sigma = np.broadcast_to(np.asarray(self.sigma, dtype=np.float64), (len(self.points_i),))
+        if not (np.isfinite(sigma).all() and (sigma > 0).all()):
+            raise LandmarkError(f"pair {self.pair}: sigma must be positive and finite, in pixels")
+
+    def __len__(self) -> int:
+        return len(self.points_i)
+
+
+class Verdict(StrEnum):
+    """What an agent says about a pair."""
+
+    YES = "yes"
+    NO = "no"
+    UNSURE = "unsure"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """An agent's word on a pair; a yes carries the landmarks."""
+
+    pair: Pair
+    verdict: Verdict
+    landmarks: Landmarks | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "verdict", Verdict(self.verdict))
+        if (self.verdict is Verdict.YES) != (self.landmarks is not None):
+            raise LandmarkError(f"pair {self.pair}: a yes comes with landmarks, any other answer without")
+        if self.landmarks is not None and self.landmarks.pair != self.pair:
+            raise PairError(f"pair {self.pair}: the landmarks belong to pair {self.landmarks.pair}")
+
+    @classmethod
+    def yes(cls, landmarks: Landmarks) -> Answer:
+        """Say that the frames overlap, and where."""
+        return cls(landmarks.pair, Verdict.YES, landmarks)
+
+    @classmethod
+    def no(cls, pair: Pair) -> Answer:
+        """Say that the frames show different places."""
+        return cls(pair, Verdict.NO)
+
+    @classmethod
+    def unsure(cls, pair: Pair) -> Answer:
+        """Say that one cannot tell."""
+        return cls(pair, Verdict.UNSURE)
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A pair worth asking about, and why.
+
+    `reasons` names the quantities the strategy multiplied, for whoever wants to show them.
+    """
+
+    pair: Pair
+    expected_reward: float
+    reasons: dict[str, float] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Which pair to ask about next."""
