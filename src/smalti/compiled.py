@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
 
@@ -18,7 +18,7 @@ else:
 
 def compiled(function: F) -> F:
     """Compile `function` to machine code on first use and keep the code on disk."""
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
 def compiled_parallel(function: F) -> F:
@@ -27,4 +27,4 @@ def compiled_parallel(function: F) -> F:
     Every iteration of such a loop writes to its own part of the output, so the result does not depend on
     the number of threads.
     """
-    return numba.njit(cache=True, nogil=True, parallel=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+    return cast(F, numba.njit(cache=True, nogil=True, parallel=True, error_model="numpy")(function))

@@ -50,11 +50,14 @@ class Adjustment:
             raise UsageError(f"a mosaic needs at least {MIN_FRAMES} frames, got {frames}")
         if reference != "auto" and not 0 <= reference < frames:
             raise UsageError(f"reference frame {reference}: the sequence has frames 0 to {frames - 1} only")
+        links = list(links)
+        if reference == "auto":
+            # The middle frame is the best of a chain and near enough to the best of any sequence to judge from.
+            reference = Adjustment(frames, outline, links, family=family, reference=frames // 2).best_reference()
         self.frames = frames
         self.outline = outline
         self.family = family
-        # The middle frame is the best of a chain and near enough to the best to judge from.
-        self.reference = frames // 2 if reference == "auto" else reference
+        self.reference = reference
         by_pair: dict[Pair, Link] = {}
         for link in sorted(links, key=lambda link: link.pair):
             link.pair.check_within(frames)
@@ -64,10 +67,6 @@ class Adjustment:
         self.links: Mapping[Pair, Link] = MappingProxyType(by_pair)
         self.terms = _LinkTerms.of(list(by_pair.values()), outline, family, self.reference)
         self._factorise(None, None)
-        if reference == "auto":
-            best = self.best_reference()
-            if best != self.reference:
-                self.__init__(frames, outline, links=by_pair.values(), family=family, reference=best)  # type: ignore[misc]
 
     def add(self, link: Link) -> Adjustment:
         """Return the adjustment with one link more."""
@@ -133,9 +132,7 @@ class Adjustment:
 
     def with_reference(self, reference: Reference) -> Adjustment:
         """Return the same links adjusted about another frame."""
-        return Adjustment(
-            self.frames, self.outline, self.links.values(), family=self.family, reference=reference
-        )
+        return Adjustment(self.frames, self.outline, self.links.values(), family=self.family, reference=reference)
 
     def best_reference(self) -> int:
         """Return the frame relative to which the others are known best, on average."""

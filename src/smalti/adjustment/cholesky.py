@@ -98,9 +98,7 @@ class BlockCholesky:
         self._pivot_inverse = np.zeros((pattern.nodes, k, k))
         self._compute(np.arange(pattern.nodes))
 
-    def changed(
-        self, pattern: Pattern, diagonal: Blocks, off_diagonal: Blocks, nodes: Indices
-    ) -> BlockCholesky:
+    def changed(self, pattern: Pattern, diagonal: Blocks, off_diagonal: Blocks, nodes: Indices) -> BlockCholesky:
         """Return the factor of a matrix that differs from this one in rows and columns of `nodes` only.
 
         Columns that the change does not reach are taken over as they are.
@@ -136,9 +134,7 @@ class BlockCholesky:
         self._matrix_lower = np.zeros((len(pattern.slot_row), k, k))
         # The block of an edge (a, b) is row a, column b; a slot wants the later node's row.
         flipped = pattern.edge_flipped[:, None, None]
-        self._matrix_lower[pattern.edge_slot] = np.where(
-            flipped, off_diagonal, np.swapaxes(off_diagonal, 1, 2)
-        )
+        self._matrix_lower[pattern.edge_slot] = np.where(flipped, off_diagonal, np.swapaxes(off_diagonal, 1, 2))
 
     def _compute(self, columns: Indices) -> None:
         pattern = self.pattern

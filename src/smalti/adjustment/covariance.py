@@ -99,14 +99,14 @@ class Covariance:
             mean,
             cov,
         )
-        inverse_linear = np.linalg.inv(maps[:, :, :2])
+        inverse_linear = invert(maps)[:, :, :2]
         _finish_centres(inverse_linear, family.basis, plane_of_row, shift_of_row, own, mean, cov)
         # The noise of a pseudo-point is 1 px by construction of the link, so `cov` is in px² already.
         return Centres(outline, mean * outline.unit + outline.centre, cov)
 
     def _joint_of(self, frames: list[int]) -> NDArray[np.float64]:
         adjustment, noise = self.adjustment, self._noise
-        family, outline = adjustment.family, adjustment.outline
+        family = adjustment.family
         k, planes, n = family.size, family.planes, adjustment.frames - 1
         columns = np.zeros((n, k, len(frames) * k))
         for at, frame in enumerate(frames):
@@ -118,12 +118,11 @@ class Covariance:
         for a in range(planes):
             for b in range(planes):
                 product = np.empty_like(solved)
-                _multiply(
-                    noise.diagonal[a, b], noise.ends, noise.forth[a, b], noise.back[a, b], solved, product
-                )
+                _multiply(noise.diagonal[a, b], noise.ends, noise.forth[a, b], noise.back[a, b], solved, product)
                 block = solved.T @ product
                 parameters[a, :, :, b] = block.reshape(len(frames), k, len(frames), k)
-        return self._in_pixels(parameters[None])[0].reshape(6 * len(frames), 6 * len(frames))
+        joint: NDArray[np.float64] = self._in_pixels(parameters[None])[0]
+        return joint.reshape(6 * len(frames), 6 * len(frames))
 
     def _in_pixels(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
         """Bring covariances (m, planes, f, k, planes, f, k) of parameters to (m, f, 6, f, 6) of Vec₆ in pixels."""
@@ -169,9 +168,7 @@ def centre_in_other(mosaic_from_frame: Transforms, outline: Outline) -> NDArray[
     return np.swapaxes(apply(invert(mosaic_from_frame), centres[None]), 0, 1)
 
 
-def centre_jacobian(
-    mosaic_from_i: Transforms, mosaic_from_j: Transforms, outline: Outline
-) -> NDArray[np.float64]:
+def centre_jacobian(mosaic_from_i: Transforms, mosaic_from_j: Transforms, outline: Outline) -> NDArray[np.float64]:
     """Return J_ij (2, 12), the derivative of γ_ij by Vec₆(Θ_i, Θ_j) (Eqs. jacobian_gamma_i, _j)."""
     inverse = np.linalg.inv(mosaic_from_j[:, :2])
     centre = np.append(outline.centre, 1.0)
@@ -252,9 +249,7 @@ def _centres_in_others(maps: Transforms) -> NDArray[np.float64]:
 
 
 @compiled
-def _multiply(
-    diagonal: Blocks, ends: Indices, forth: Blocks, back: Blocks, vectors: Blocks, product: Blocks
-) -> None:
+def _multiply(diagonal: Blocks, ends: Indices, forth: Blocks, back: Blocks, vectors: Blocks, product: Blocks) -> None:
     """Write the product of one plane pair's F Fᵀ with `vectors` (n·k, m)."""
     n, k = diagonal.shape[0], diagonal.shape[1]
     m = vectors.shape[1]
@@ -342,9 +337,7 @@ def _accumulate_crossed(
                                 total = 0.0
                                 for c in range(k):
                                     weight = (
-                                        basis[p, 0, c] * mean[i, j, 0]
-                                        + basis[p, 1, c] * mean[i, j, 1]
-                                        + basis[p, 2, c]
+                                        basis[p, 0, c] * mean[i, j, 0] + basis[p, 1, c] * mean[i, j, 1] + basis[p, 2, c]
                                     )
                                     total += weight * row[place[j] * k + c]
                                 cov[i, j, p + q] -= twice * total
@@ -368,9 +361,7 @@ def _finish_centres(
         for j in range(frames):
             for p in range(2):
                 for c in range(k):
-                    weight[p, c] = (
-                        basis[p, 0, c] * mean[i, j, 0] + basis[p, 1, c] * mean[i, j, 1] + basis[p, 2, c]
-                    )
+                    weight[p, c] = basis[p, 0, c] * mean[i, j, 0] + basis[p, 1, c] * mean[i, j, 1] + basis[p, 2, c]
             for entry in range(3):
                 p, q = entry // 2, (entry + 1) // 2
                 plane_p, plane_q = plane_of_row[p], plane_of_row[q]

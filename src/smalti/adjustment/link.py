@@ -51,7 +51,7 @@ def fit_link(landmarks: Landmarks, family: Family = AFFINE) -> Link:
     i_from_j = np.column_stack([linear, shift])
 
     # A QR factor of the points themselves keeps the digits that their second moments would lose.
-    upper = np.linalg.qr(homogeneous(points_j) * weights[:, None], mode="r")
+    _, upper = np.linalg.qr(homogeneous(points_j) * weights[:, None])
     residuals = homogeneous(points_j) @ i_from_j.T - points_i
     return Link(
         pair=landmarks.pair,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from smalti.adjustment.adjustment import Adjustment
 from smalti.adjustment.cholesky import BlockCholesky, NotPositiveDefiniteError
-from smalti.geometry.affine import square
+from smalti.geometry.affine import compose, invert, square
 from smalti.records import Transforms
 
 MAX_STEPS = 50
@@ -63,16 +63,13 @@ def refine(adjustment: Adjustment) -> Refinement:
     return Refinement(adjustment.in_pixels(maps), cost, MAX_STEPS, converged=False)
 
 
-def _residuals(
-    adjustment: Adjustment, maps: Transforms
-) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+def _residuals(adjustment: Adjustment, maps: Transforms) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Return the cost, P = Θ_i⁻¹ Θ_j (L, 3, 3), and the residuals P R - T̂ R (L, 2, 3) of every link."""
-    squares = square(maps)
-    determinants = np.linalg.det(squares[:, :2, :2])
-    if not (determinants > 0).all():
-        return np.inf, squares, squares
+    if not (np.linalg.det(maps[:, :, :2]) > 0).all():
+        nothing = np.empty((0, 3, 3))
+        return np.inf, nothing, nothing
     ends = adjustment.ends
-    relative = np.linalg.solve(squares[ends[:, 0]], squares[ends[:, 1]])
+    relative = square(compose(invert(maps)[ends[:, 0]], maps[ends[:, 1]]))
     residual = (relative @ adjustment.terms.side_j - adjustment.terms.side_i)[:, :2]
     return float(np.sum(residual**2)), relative, residual
 

@@ -37,14 +37,10 @@ class PrecomputedAgent:
             by_pair[record.pair] = record
         ordered = [by_pair[pair] for pair in sorted(by_pair)]
         return cls(
-            np.array([(r.pair.i, r.pair.j) for r in ordered for _ in range(len(r))], dtype=np.int64).reshape(
-                -1, 2
-            ),
+            np.array([(r.pair.i, r.pair.j) for r in ordered for _ in range(len(r))], dtype=np.int64).reshape(-1, 2),
             np.concatenate([np.empty((0, 2)), *(r.points_i for r in ordered)]),
             np.concatenate([np.empty((0, 2)), *(r.points_j for r in ordered)]),
-            np.concatenate(
-                [np.empty(0), *(np.broadcast_to(np.asarray(r.sigma), (len(r),)) for r in ordered)]
-            ),
+            np.concatenate([np.empty(0), *(np.broadcast_to(np.asarray(r.sigma), (len(r),)) for r in ordered)]),
         )
 
     @classmethod

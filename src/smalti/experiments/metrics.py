@@ -34,7 +34,8 @@ def fit_similarity(points: Points, targets: Points) -> Points:
     source = (points - points.mean(axis=0)) @ np.array([1.0, 1.0j])
     target = (targets - targets.mean(axis=0)) @ np.array([1.0, 1.0j])
     moved = source * (np.vdot(source, target) / np.vdot(source, source).real)
-    return np.column_stack([moved.real, moved.imag]) + targets.mean(axis=0)
+    fitted: Points = np.column_stack([moved.real, moved.imag]) + targets.mean(axis=0)
+    return fitted
 
 
 def smallest_area(mosaic_from_frame: Transforms) -> float:

@@ -29,7 +29,7 @@ class Family:
     @property
     def size(self) -> int:
         """k: parameters of a frame in one plane."""
-        return self.basis.shape[2]
+        return int(self.basis.shape[2])
 
     @property
     def freedom(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,7 +49,12 @@ class Outline:
     @property
     def centre(self) -> Points:
         """The paper's γ, (2,)."""
-        return np.array([(self.left + self.right) / 2, (self.top + self.bottom) / 2])
+        return np.array(self.centre_x_y)
+
+    @property
+    def centre_x_y(self) -> tuple[float, float]:
+        """The same as two numbers."""
+        return (self.left + self.right) / 2, (self.top + self.bottom) / 2
 
     @property
     def corners(self) -> Points:
@@ -65,12 +71,12 @@ class Outline:
     @property
     def inner_half_side(self) -> float:
         """a_in: half the side of the largest square that fits into Ω at every angle."""
-        return min(self.width, self.height) / (2 * np.sqrt(2))
+        return min(self.width, self.height) / (2 * math.sqrt(2))
 
     @property
     def outer_half_side(self) -> float:
         """a_out: half the side of a square that contains Ω at every angle."""
-        return float(np.hypot(self.width, self.height)) / 2
+        return math.hypot(self.width, self.height) / 2
 
     @property
     def unit(self) -> float:

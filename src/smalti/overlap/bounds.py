@@ -17,17 +17,15 @@ def probability_bounds(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return Λ and Υ for N(mean (..., 2), cov (..., 3)): squares along the eigenvectors in and around Ω."""
     shape = mean.shape[:-1]
-    lower = _in_squares(mean.reshape(-1, 2), cov.reshape(-1, 3), *outline.centre, outline.inner_half_side)
-    upper = _in_squares(mean.reshape(-1, 2), cov.reshape(-1, 3), *outline.centre, outline.outer_half_side)
+    lower = _in_squares(mean.reshape(-1, 2), cov.reshape(-1, 3), *outline.centre_x_y, outline.inner_half_side)
+    upper = _in_squares(mean.reshape(-1, 2), cov.reshape(-1, 3), *outline.centre_x_y, outline.outer_half_side)
     return lower.reshape(shape), upper.reshape(shape)
 
 
-def quick_probability(
-    mean: NDArray[np.float64], cov: NDArray[np.float64], outline: Outline
-) -> NDArray[np.float64]:
+def quick_probability(mean: NDArray[np.float64], cov: NDArray[np.float64], outline: Outline) -> NDArray[np.float64]:
     """Return P(x ∈ Ω) with a square of Ω's area along the eigenvectors in Ω's place: close, and soon done."""
     half_side = math.sqrt(outline.area) / 2
-    square = _in_squares(mean.reshape(-1, 2), cov.reshape(-1, 3), *outline.centre, half_side)
+    square = _in_squares(mean.reshape(-1, 2), cov.reshape(-1, 3), *outline.centre_x_y, half_side)
     return square.reshape(mean.shape[:-1])
 
 
@@ -57,9 +55,7 @@ def probability_in_square(dx: float, dy: float, xx: float, xy: float, yy: float,
         ux, uy = ux / length, uy / length
     else:
         ux = 1.0
-    return _in_interval(ux * dx + uy * dy, large, half_side) * _in_interval(
-        ux * dy - uy * dx, small, half_side
-    )
+    return _in_interval(ux * dx + uy * dy, large, half_side) * _in_interval(ux * dy - uy * dx, small, half_side)
 
 
 @compiled

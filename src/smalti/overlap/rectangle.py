@@ -26,9 +26,7 @@ SHARPEST_EDGE = 1e-12
 """Below this conditional deviation the two variables are one."""
 
 
-def rectangle_probability(
-    mean: NDArray[np.float64], cov: NDArray[np.float64], outline: Outline
-) -> NDArray[np.float64]:
+def rectangle_probability(mean: NDArray[np.float64], cov: NDArray[np.float64], outline: Outline) -> NDArray[np.float64]:
     """Return P(x ∈ Ω) for x ~ N(mean (..., 2), cov (..., 3) as xx, xy, yy)."""
     shape = mean.shape[:-1]
     flat = _probabilities(

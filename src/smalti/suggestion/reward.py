@@ -48,7 +48,7 @@ def expected_informativeness(centres: Centres, pairs: PairNumbers) -> NDArray[np
 def bound_expected_informativeness(centres: Centres, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return an upper bound of P^pos·U for the wanted pairs i < j (N, N), zero elsewhere."""
     o = centres.outline
-    return _bound_products(centres.mean, centres.cov, wanted, *o.centre, o.outer_half_side)
+    return _bound_products(centres.mean, centres.cov, wanted, *o.centre_x_y, o.outer_half_side)
 
 
 def largest_expected_informativeness(outline: Outline) -> float:
@@ -104,9 +104,7 @@ def _product(
     mean: NDArray[np.float64], cov: NDArray[np.float64], left: float, top: float, right: float, bottom: float
 ) -> float:
     x, y = mean[0], mean[1]
-    return _spread(cov) * probability_in_rectangle(
-        left - x, right - x, top - y, bottom - y, cov[0], cov[1], cov[2]
-    )
+    return _spread(cov) * probability_in_rectangle(left - x, right - x, top - y, bottom - y, cov[0], cov[1], cov[2])
 
 
 @compiled

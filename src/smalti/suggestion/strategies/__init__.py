@@ -12,8 +12,7 @@ from smalti.suggestion.strategies.strategy import Strategy
 from smalti.suggestion.strategies.xia import Xia
 
 STRATEGIES: dict[str, Strategy] = {
-    strategy.name: strategy
-    for strategy in (Paper(), ExternalOnly(), PositionOnly(), Elibol(), Sawhney(), Xia())
+    strategy.name: strategy for strategy in (Paper(), ExternalOnly(), PositionOnly(), Elibol(), Sawhney(), Xia())
 }
 
 

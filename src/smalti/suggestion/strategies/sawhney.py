@@ -46,4 +46,5 @@ def arc_lengths(view: View) -> NDArray[np.float64]:
     radius = np.linalg.norm(corners - centres[:, None], axis=2).mean(axis=1)
     distance = np.linalg.norm(centres[:, None] - centres[None], axis=2)
     gap = np.maximum(0.0, distance - np.abs(radius[:, None] - radius[None]))
-    return np.maximum(gap / (2.0 * np.minimum(radius[:, None], radius[None])), SMALLEST_ARC)
+    arc: NDArray[np.float64] = np.maximum(gap / (2.0 * np.minimum(radius[:, None], radius[None])), SMALLEST_ARC)
+    return arc

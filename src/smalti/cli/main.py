@@ -1,0 +1,49 @@
+"""`smalti`: parse, call, and turn errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from smalti import __version__
+from smalti.cli import experiment
+from smalti.errors import SmaltiError, UsageError
+
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0, 1 for an error, 2 for a wrong call."""
+    try:
+        options = _parser().parse_args(arguments)
+        if options.command is None:
+            raise UsageError("name a command: experiment (smalti --help tells more)")
+        options.run(options)
+    except SmaltiError as error:
+        print(f"smalti: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("smalti: interrupted; the same command goes on where it stopped", file=sys.stderr)
+        return INTERRUPTED
+    return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports a wrong call as one line, like every other error."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} ({self.prog} --help tells more)")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = _Parser(prog="smalti", description="Mosaics from video, with the fewest questions asked.")
+    parser.add_argument("--version", action="version", version=f"smalti {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    experiment.add_to(commands)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
