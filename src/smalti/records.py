@@ -66,12 +66,24 @@ class Landmarks:
                 f"pair {self.pair}: {len(self.points_i)} points in frame {self.pair.i} but "
                 f"{len(self.points_j)} in frame {self.pair.j}; each needs its partner"
             )
-        sigma = np.broadcast_to(np.asarray(self.sigma, dtype=np.float64), (len(self.points_i),))
+        sigma = np.array(self.sigma, dtype=np.float64)
+        if sigma.shape not in ((), (len(self.points_i),)):
+            raise LandmarkError(
+                f"pair {self.pair}: sigma has shape {sigma.shape}, expected one number or one for each of the "
+                f"{len(self.points_i)} landmarks"
+            )
         if not (np.isfinite(sigma).all() and (sigma > 0).all()):
             raise LandmarkError(f"pair {self.pair}: sigma must be positive and finite, in pixels")
+        sigma.setflags(write=False)
+        object.__setattr__(self, "sigma", sigma)
 
     def __len__(self) -> int:
         return len(self.points_i)
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """(n,): 1/σ of every landmark."""
+        return np.broadcast_to(1.0 / np.asarray(self.sigma), (len(self),))
 
 
 class Verdict(StrEnum):

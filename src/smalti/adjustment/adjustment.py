@@ -48,8 +48,6 @@ class Adjustment:
     ) -> None:
         if frames < MIN_FRAMES:
             raise UsageError(f"a mosaic needs at least {MIN_FRAMES} frames, got {frames}")
-        if reference != "auto" and not 0 <= reference < frames:
-            raise UsageError(f"reference frame {reference}: the sequence has frames 0 to {frames - 1} only")
         links = list(links)
         if reference == "auto":
             # The middle frame is the best of a chain and near enough to the best of any sequence to judge from.
@@ -58,6 +56,7 @@ class Adjustment:
         self.outline = outline
         self.family = family
         self.reference = reference
+        self.check_frame(reference, "reference frame")
         by_pair: dict[Pair, Link] = {}
         for link in sorted(links, key=lambda link: link.pair):
             link.pair.check_within(frames)
@@ -125,6 +124,17 @@ class Adjustment:
         number[self.free] = np.arange(self.frames - 1)
         return number[self.ends]
 
+    @cached_property
+    def graph(self) -> coo_array:
+        """The frames as vertices, the links as edges (i, j) of weight 1."""
+        i, j = self.ends.T
+        return coo_array((np.ones(len(i)), (i, j)), shape=(self.frames, self.frames))
+
+    def check_frame(self, frame: int, role: str = "frame") -> None:
+        """Refuse a frame that the sequence does not have."""
+        if not 0 <= frame < self.frames:
+            raise UsageError(f"{role} {frame}: the sequence has frames 0 to {self.frames - 1} only")
+
     def in_pixels(self, unit_maps: Transforms) -> Transforms:
         """Bring maps (N, 2, 3) from the adjustment's units to pixels."""
         unit_from_pixels = self.outline.unit_from_pixels
@@ -180,9 +190,7 @@ class Adjustment:
             raise PairError(f"pair {pair} has no link")
 
     def _check_connected(self) -> None:
-        ends = self.ends
-        graph = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(self.frames, self.frames))
-        _, part = connected_components(graph, directed=False)
+        _, part = connected_components(self.graph, directed=False)
         apart = np.flatnonzero(part != part[self.reference])
         if not len(apart):
             return

@@ -99,7 +99,7 @@ class BlockCholesky:
         self._compute(np.arange(pattern.nodes))
 
     def changed(self, pattern: Pattern, diagonal: Blocks, off_diagonal: Blocks, nodes: Indices) -> BlockCholesky:
-        """Return the factor of a matrix that differs from this one in rows and columns of `nodes` only.
+        """Return the factor of a matrix that differs from this one only in blocks whose row and column are of `nodes`.
 
         Columns that the change does not reach are taken over as they are.
         """

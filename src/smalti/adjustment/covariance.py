@@ -42,8 +42,13 @@ class Centres:
     @property
     def determinant(self) -> NDArray[np.float64]:
         """(N, N): det Σ_γ, px⁴."""
-        det: NDArray[np.float64] = self.cov[..., 0] * self.cov[..., 2] - self.cov[..., 1] ** 2
-        return np.maximum(det, 0.0)
+        return determinant(self.cov)
+
+
+def determinant(cov: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the determinants of covariances (..., 3) given as xx, xy, yy."""
+    det: NDArray[np.float64] = cov[..., 0] * cov[..., 2] - cov[..., 1] ** 2
+    return np.maximum(det, 0.0)
 
 
 class Covariance:
@@ -64,6 +69,8 @@ class Covariance:
 
     def centre(self, i: int, j: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return mean (2,) and covariance (2, 2) of the centre of frame i seen in frame j, pixels."""
+        for frame in (i, j):
+            self.adjustment.check_frame(frame)
         maps = self.adjustment.mosaic_from_frame
         mean = centre_in_other(maps, self.adjustment.outline)[i, j]
         jacobian = centre_jacobian(maps[i], maps[j], self.adjustment.outline)

@@ -40,7 +40,7 @@ def fit_link(landmarks: Landmarks, family: Family = AFFINE) -> Link:
     """Fit the pair's map in `family`, weighted by 1/σ, and condense the landmarks."""
     check_landmarks(landmarks)
     points_i, points_j = landmarks.points_i, landmarks.points_j
-    weights = 1.0 / np.broadcast_to(np.asarray(landmarks.sigma, dtype=np.float64), (len(landmarks),))
+    weights = landmarks.weights
 
     # Both sides share one scale, so that a translation or similarity stays one; the centres are their own.
     centre_i, centre_j = points_i.mean(axis=0), points_j.mean(axis=0)
@@ -49,6 +49,11 @@ def fit_link(landmarks: Landmarks, family: Family = AFFINE) -> Link:
     linear = local[:, :2]
     shift = scale * local[:, 2] + centre_i - linear @ centre_j
     i_from_j = np.column_stack([linear, shift])
+    if np.linalg.det(linear) <= 0:
+        raise LandmarkError(
+            f"pair {landmarks.pair}: the landmarks show frame {landmarks.pair.j} mirrored in frame "
+            f"{landmarks.pair.i}, check whether two of them are exchanged"
+        )
 
     # A QR factor of the points themselves keeps the digits that their second moments would lose.
     _, upper = np.linalg.qr(homogeneous(points_j) * weights[:, None])

@@ -6,15 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import breadth_first_order
 
 from smalti.adjustment.adjustment import Adjustment
 from smalti.adjustment.cholesky import BlockCholesky, NotPositiveDefiniteError
-from smalti.geometry.affine import compose, invert, square
+from smalti.geometry.affine import IDENTITY, compose, invert, square
 from smalti.records import Transforms
 
 MAX_STEPS = 50
 SMALLEST_GAIN = 1e-10
 """A step that lowers the cost by less than this fraction ends the refinement."""
+
+SMALLEST_COST = 1e-18
+"""Links that agree to rounding need no further step."""
 
 FIRST_DAMPING = 1e-6
 LARGEST_DAMPING = 1e6
@@ -25,7 +29,7 @@ class Refinement:
     """The refined mosaic, and how it was reached."""
 
     mosaic_from_frame: Transforms  # (N, 2, 3), pixels of the reference frame
-    cost: float
+    cost: float  # Σ |(Θ_i⁻¹ Θ_j - T̂) R|²: squared residuals in units of the landmarks' noise
     steps: int
     converged: bool
 
@@ -39,28 +43,50 @@ def refine(adjustment: Adjustment) -> Refinement:
 
     In local increments Θ ← Θ (I + δ) a link's residual changes by (P δ_j - δ_i P) R with P = Θ_i⁻¹ Θ_j.
     """
-    maps = adjustment.unit_maps
+    maps = _start(adjustment)
     tangent = adjustment.family.tangent
     cost, relative, residual = _residuals(adjustment, maps)
     damping = 0.0
-    for step in range(MAX_STEPS):
+    steps, converged = 0, False
+    while steps < MAX_STEPS and not converged:
         jacobian_i, jacobian_j = _jacobians(adjustment, relative, tangent)
-        gain = 0.0
+        steps += 1
         while True:
             moved = _step(adjustment, maps, jacobian_i, jacobian_j, residual, damping)
-            if moved is not None:
-                new_cost, new_relative, new_residual = _residuals(adjustment, moved)
-                if new_cost <= cost:
-                    gain = cost - new_cost
-                    maps, cost, relative, residual = moved, new_cost, new_relative, new_residual
-                    damping = damping / 10 if damping > FIRST_DAMPING else 0.0
-                    break
+            new_cost, new_relative, new_residual = _residuals(adjustment, moved)
+            if new_cost <= cost:
+                converged = cost - new_cost <= SMALLEST_GAIN * cost or new_cost <= SMALLEST_COST
+                maps, cost, relative, residual = moved, new_cost, new_relative, new_residual
+                damping = damping / 10 if damping > FIRST_DAMPING else 0.0
+                break
             damping = max(10 * damping, FIRST_DAMPING)
             if damping > LARGEST_DAMPING:
-                return Refinement(adjustment.in_pixels(maps), cost, step, converged=True)
-        if gain <= SMALLEST_GAIN * cost or cost <= 1e-20:
-            return Refinement(adjustment.in_pixels(maps), cost, step + 1, converged=True)
-    return Refinement(adjustment.in_pixels(maps), cost, MAX_STEPS, converged=False)
+                # Not even a short step downhill gains anything: this is the bottom, to rounding.
+                converged = True
+                break
+    return Refinement(adjustment.in_pixels(maps), cost, steps, converged)
+
+
+def _start(adjustment: Adjustment) -> Transforms:
+    """Return the linear solution, or maps composed along links where it turns a frame inside out.
+
+    Links that contradict each other by more than a right angle can make the linear solution, which averages matrices,
+    collapse or mirror a frame.
+    """
+    maps = adjustment.unit_maps
+    if (np.linalg.det(maps[:, :, :2]) > 0).all():
+        return maps
+    ends, terms = adjustment.ends, adjustment.terms
+    i_from_j = (terms.side_i @ np.linalg.inv(terms.side_j))[:, :2]
+    link_of = {(int(i), int(j)): n for n, (i, j) in enumerate(ends)}
+    order, parent = breadth_first_order(adjustment.graph, adjustment.reference, directed=False)
+    composed = np.empty_like(maps)
+    composed[adjustment.reference] = IDENTITY
+    for frame in map(int, order[1:]):
+        known = int(parent[frame])
+        forth = i_from_j[link_of[min(known, frame), max(known, frame)]]
+        composed[frame] = compose(composed[known], forth if known < frame else invert(forth))
+    return composed
 
 
 def _residuals(adjustment: Adjustment, maps: Transforms) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
@@ -71,7 +97,9 @@ def _residuals(adjustment: Adjustment, maps: Transforms) -> tuple[float, NDArray
     ends = adjustment.ends
     relative = square(compose(invert(maps)[ends[:, 0]], maps[ends[:, 1]]))
     residual = (relative @ adjustment.terms.side_j - adjustment.terms.side_i)[:, :2]
-    return float(np.sum(residual**2)), relative, residual
+    # The adjustment's lengths are in units of the frame, the noise of a link in pixels.
+    cost = float(np.sum(residual**2)) * adjustment.outline.unit**2
+    return cost, relative, residual
 
 
 def _jacobians(
@@ -95,8 +123,8 @@ def _step(
     jacobian_j: NDArray[np.float64],
     residual: NDArray[np.float64],
     damping: float,
-) -> Transforms | None:
-    """Return the maps after one damped step, or None where the damped system is not positive definite."""
+) -> Transforms:
+    """Return the maps after one damped step."""
     frames, freedom = adjustment.frames, jacobian_i.shape[2]
     flat = residual.reshape(-1, 6, 1)
     diagonal = np.zeros((frames, freedom, freedom))
@@ -112,7 +140,7 @@ def _step(
     try:
         factor = BlockCholesky(adjustment.pattern, diagonal[adjustment.free], off_diagonal)
     except NotPositiveDefiniteError:
-        return None
+        return np.zeros_like(maps)  # no mosaic at all: costs more than any, so that the next step is damped more
     increments = -factor.solve(gradient[adjustment.free])[..., 0]
     moves = square(np.einsum("nc,cpa->npa", increments, adjustment.family.tangent) + np.eye(2, 3))
     moved = maps.copy()

@@ -40,7 +40,7 @@ class PrecomputedAgent:
             np.array([(r.pair.i, r.pair.j) for r in ordered for _ in range(len(r))], dtype=np.int64).reshape(-1, 2),
             np.concatenate([np.empty((0, 2)), *(r.points_i for r in ordered)]),
             np.concatenate([np.empty((0, 2)), *(r.points_j for r in ordered)]),
-            np.concatenate([np.empty(0), *(np.broadcast_to(np.asarray(r.sigma), (len(r),)) for r in ordered)]),
+            np.concatenate([np.empty(0), *(1.0 / r.weights for r in ordered)]),
         )
 
     @classmethod

@@ -38,9 +38,11 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = _Parser(prog="smalti", description="Mosaics from video, with the fewest questions asked.")
+    parser: argparse.ArgumentParser = _Parser(
+        prog="smalti", description="Mosaics from video, with the fewest questions asked."
+    )
     parser.add_argument("--version", action="version", version=f"smalti {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     experiment.add_to(commands)
     return parser
 

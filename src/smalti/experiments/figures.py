@@ -60,10 +60,10 @@ def _curves(settings: StudySettings, runs: list[Run]) -> Figure:
             queries = np.arange(values.shape[1])
             colour = COLOURS.get(strategy, OTHER_COLOUR)
             ax.plot(queries, values.mean(axis=0), color=colour, label=strategy, lw=1.8)
-            ax.fill_between(queries, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.15, lw=0)
+            ax.fill_between(queries, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.12, lw=0)
         ax.set(yscale="log", xlabel="questions asked", ylabel="px", title=title)
         ax.grid(alpha=0.3, which="major")
-    axes[0].legend(frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
     figure.suptitle(f"{settings.experiment}, {settings.frames} frames: mean and range over {len(settings.seeds)} seeds")
     return figure
 
@@ -109,7 +109,10 @@ def _trajectories(settings: StudySettings, runs: list[Run]) -> Figure:
         _leave_room(ax, placed, truth, wide)
     for ax in axes[len(panels) :]:
         ax.set_visible(False)
-    figure.suptitle(f"frame centres, px, turned and scaled onto the truth (seed {settings.seeds[0]})", fontsize=9)
+    stretched = ", y stretched" if wide else ""
+    figure.suptitle(
+        f"frame centres, px, turned and scaled onto the truth{stretched} (seed {settings.seeds[0]})", fontsize=9
+    )
     return figure
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -44,8 +45,10 @@ def _check_header(path: Path, names: object) -> None:
         raise TableError(f"{path}: {wrong}, expected the header {','.join(COLUMNS)}")
 
 
-def _parse(path: Path, line: int, row: dict[str, str | None]) -> tuple[Pair, tuple[float, ...]]:
+def _parse(path: Path, line: int, row: Mapping[str | None, str | None]) -> tuple[Pair, tuple[float, ...]]:
     try:
+        if None in row:  # where the reader puts what stands behind the last column
+            raise ValueError
         frames = [int(row[name] or "") for name in COLUMNS[:2]]
         numbers = tuple(float(row[name] or "") for name in COLUMNS[2:])
     except (TypeError, ValueError):

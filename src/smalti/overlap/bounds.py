@@ -43,6 +43,29 @@ def _in_squares(
 @compiled
 def probability_in_square(dx: float, dy: float, xx: float, xy: float, yy: float, half_side: float) -> float:
     """Return the probability of a square about the origin, along the eigenvectors, for mean (dx, dy)."""
+    along, across, large, small = _along_eigenvectors(dx, dy, xx, xy, yy)
+    return _in_interval(along, large, half_side) * _in_interval(across, small, half_side)
+
+
+@compiled
+def largest_reward_in_square(dx: float, dy: float, xx: float, xy: float, yy: float, half_side: float) -> float:
+    """Return a bound on √det Σ times the probability of that square, for the price of one exponential.
+
+    Along each eigenvector √ν f_a is at most √ν, and at most the width 2a over √(2π) times the largest value of the
+    exponential within the interval.
+    """
+    along, across, large, small = _along_eigenvectors(dx, dy, xx, xy, yy)
+    widest = 2.0 * half_side / math.sqrt(2.0 * math.pi)
+    reward = min(math.sqrt(large), widest) * min(math.sqrt(small), widest)
+    along, across = max(abs(along) - half_side, 0.0), max(abs(across) - half_side, 0.0)
+    if large > 0.0 and small > 0.0:
+        reward *= math.exp(-0.5 * (along * along / large + across * across / small))
+    return reward
+
+
+@compiled
+def _along_eigenvectors(dx: float, dy: float, xx: float, xy: float, yy: float) -> tuple[float, float, float, float]:
+    """Return (dx, dy) along the eigenvectors of the covariance, and the eigenvalues, the large one first."""
     half = 0.5 * (xx - yy)
     radius = math.sqrt(half * half + xy * xy)
     large = 0.5 * (xx + yy) + radius
@@ -55,7 +78,7 @@ def probability_in_square(dx: float, dy: float, xx: float, xy: float, yy: float,
         ux, uy = ux / length, uy / length
     else:
         ux = 1.0
-    return _in_interval(ux * dx + uy * dy, large, half_side) * _in_interval(ux * dy - uy * dx, small, half_side)
+    return ux * dx + uy * dy, ux * dy - uy * dx, large, small
 
 
 @compiled

@@ -84,9 +84,15 @@ class PositionSensor:
         headings: NDArray[np.float64] | None = None,
     ) -> None:
         positions = np.asarray(positions, dtype=np.float64)
-        covariances = np.broadcast_to(np.asarray(covariances, dtype=np.float64), (len(positions), 2, 2))
+        covariances = np.asarray(covariances, dtype=np.float64)
         if positions.ndim != 2 or positions.shape[1] != 2 or not np.isfinite(positions).all():
             raise ModelError(f"sensor positions must be finite and of shape (N, 2), got {positions.shape}")
+        if covariances.shape not in ((2, 2), (len(positions), 2, 2)) or not np.isfinite(covariances).all():
+            raise ModelError(
+                f"sensor covariances must be finite and of shape (2, 2) or ({len(positions)}, 2, 2), "
+                f"got {covariances.shape}"
+            )
+        covariances = np.broadcast_to(covariances, (len(positions), 2, 2))
         angles = np.zeros(len(positions)) if headings is None else np.asarray(headings, dtype=np.float64)
         if angles.shape != (len(positions),):
             raise ModelError(f"headings have shape {angles.shape}, expected ({len(positions)},)")

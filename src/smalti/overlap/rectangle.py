@@ -102,8 +102,8 @@ def normal_between(low: float, high: float) -> float:
 @compiled
 def _integrate(a: float, b: float, c: float, d: float, correlation: float, conditional: float) -> float:
     """Integrate φ(u) P(c ≤ v ≤ d | u) over a ≤ u ≤ b, v | u ~ N(correlation·u, conditional²)."""
-    nearest = min(max(0.0, a), b)
-    low, high = max(a, nearest - FAR), min(b, nearest + FAR)
+    likeliest = _likeliest(a, b, c, d, correlation)
+    low, high = max(a, likeliest - FAR), min(b, likeliest + FAR)
     breaks = np.empty(12)
     breaks[0], breaks[1] = low, high
     count = 2
@@ -136,3 +136,22 @@ def _integrate(a: float, b: float, c: float, d: float, correlation: float, condi
                 )
             total += half * part
     return min(max(total / math.sqrt(2.0 * math.pi), 0.0), 1.0)
+
+
+@compiled
+def _likeliest(a: float, b: float, c: float, d: float, correlation: float) -> float:
+    """Return u at the likeliest point of the rectangle: the mass in it falls off at least as fast as φ from there."""
+    if a <= 0.0 <= b and c <= 0.0 <= d:
+        return 0.0
+    best_u, least = a, math.inf
+    for edge in (a, b):
+        v = min(max(correlation * edge, c), d)
+        exponent = edge * edge - 2.0 * correlation * edge * v + v * v
+        if exponent < least:
+            best_u, least = edge, exponent
+    for edge in (c, d):
+        u = min(max(correlation * edge, a), b)
+        exponent = u * u - 2.0 * correlation * u * edge + edge * edge
+        if exponent < least:
+            best_u, least = u, exponent
+    return best_u

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from smalti.adjustment.covariance import Centres
 from smalti.compiled import compiled, compiled_parallel, prange
 from smalti.geometry.outline import Outline
-from smalti.overlap.bounds import probability_bounds, probability_in_square
+from smalti.overlap.bounds import largest_reward_in_square, probability_bounds
 from smalti.overlap.rectangle import probability_in_rectangle, rectangle_probability
 
 PairNumbers = NDArray[np.int64]
@@ -46,7 +46,7 @@ def expected_informativeness(centres: Centres, pairs: PairNumbers) -> NDArray[np
 
 
 def bound_expected_informativeness(centres: Centres, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return an upper bound of P^pos·U for the wanted pairs i < j (N, N), zero elsewhere."""
+    """Return an upper bound of P^pos·U, and of Υ·U, for the wanted pairs i < j (N, N), zero elsewhere."""
     o = centres.outline
     return _bound_products(centres.mean, centres.cov, wanted, *o.centre_x_y, o.outer_half_side)
 
@@ -93,8 +93,10 @@ def _bound_products(
     for i in prange(frames):
         for j in range(i + 1, frames):
             if wanted[i, j]:
-                forth = _bound_product(mean[i, j], cov[i, j], centre_x, centre_y, half_side)
-                back = _bound_product(mean[j, i], cov[j, i], centre_x, centre_y, half_side)
+                dx, dy = mean[i, j, 0] - centre_x, mean[i, j, 1] - centre_y
+                forth = largest_reward_in_square(dx, dy, cov[i, j, 0], cov[i, j, 1], cov[i, j, 2], half_side)
+                dx, dy = mean[j, i, 0] - centre_x, mean[j, i, 1] - centre_y
+                back = largest_reward_in_square(dx, dy, cov[j, i, 0], cov[j, i, 1], cov[j, i, 2], half_side)
                 result[i, j] = 0.5 * (forth + back)
     return result
 
@@ -105,15 +107,6 @@ def _product(
 ) -> float:
     x, y = mean[0], mean[1]
     return _spread(cov) * probability_in_rectangle(left - x, right - x, top - y, bottom - y, cov[0], cov[1], cov[2])
-
-
-@compiled
-def _bound_product(
-    mean: NDArray[np.float64], cov: NDArray[np.float64], centre_x: float, centre_y: float, half_side: float
-) -> float:
-    return _spread(cov) * probability_in_square(
-        mean[0] - centre_x, mean[1] - centre_y, cov[0], cov[1], cov[2], half_side
-    )
 
 
 @compiled

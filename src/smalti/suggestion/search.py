@@ -39,7 +39,7 @@ def search(
     best_pairs = np.empty((0, 2), dtype=np.int64)
     best_rewards = np.empty(0)
     evaluated = 0
-    while len(flat):
+    while len(flat) and top > 0:
         threshold = best_rewards[top - 1] if len(best_rewards) >= top else -np.inf
         # A pair whose bound equals the threshold may tie with it and come first by its numbers.
         alive = bounds >= threshold

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.adjustment.covariance import determinant
 from smalti.overlap.rectangle import rectangle_probability
 from smalti.records import Suggestion
 from smalti.suggestion.reward import bound_expected_informativeness, expected_informativeness
@@ -23,8 +24,7 @@ class Paper:
 
     def rank(self, view: View, top: int) -> list[Suggestion]:
         """Return the best pairs by branch and bound."""
-        suggestions = rank_by_expected_reward(view, view.external_probabilities, top)
-        return [replace(s, reasons=_reasons(view, s)) for s in suggestions]
+        return _with_reasons(view, rank_by_expected_reward(view, view.external_probabilities, top))
 
 
 def rank_by_expected_reward(view: View, external: NDArray[np.float64], top: int) -> list[Suggestion]:
@@ -39,13 +39,15 @@ def rank_by_expected_reward(view: View, external: NDArray[np.float64], top: int)
     return as_suggestions(search(bound * (1 + 1e-9), wanted, evaluate, top))
 
 
-def _reasons(view: View, suggestion: Suggestion) -> dict[str, float]:
-    i, j = suggestion.pair.i, suggestion.pair.j
-    both = (np.array([i, j]), np.array([j, i]))
-    centres = view.centres
-    position = rectangle_probability(centres.mean[both], centres.cov[both], centres.outline)
-    return {
-        "position": float(position.mean()),
-        "external": float(view.external_probabilities[i, j]),
-        "informativeness_px2": float(np.sqrt(centres.determinant[both]).mean()),
-    }
+def _with_reasons(view: View, suggestions: list[Suggestion]) -> list[Suggestion]:
+    """Say of each pair how likely it is to overlap, by either model, and how much is unknown of it."""
+    i = np.array([suggestion.pair.i for suggestion in suggestions], dtype=np.int64)
+    j = np.array([suggestion.pair.j for suggestion in suggestions], dtype=np.int64)
+    centres, both = view.centres, (np.stack([i, j]), np.stack([j, i]))
+    position = rectangle_probability(centres.mean[both], centres.cov[both], centres.outline).mean(axis=0)
+    external = view.external_probabilities[i, j]
+    unknown = np.sqrt(determinant(centres.cov[both])).mean(axis=0)
+    return [
+        replace(suggestion, reasons={"position": float(p), "external": float(e), "informativeness_px2": float(u)})
+        for suggestion, p, e, u in zip(suggestions, position, external, unknown, strict=True)
+    ]

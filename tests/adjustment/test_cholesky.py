@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from smalti.adjustment.cholesky import BlockCholesky, NotPositiveDefiniteError, Pattern
+
+each_block_size = pytest.mark.parametrize("k", [1, 3, 4, 6])
+each_seed = pytest.mark.parametrize("seed", range(4))
+
+
+class Graph:
+    """Edges with a positive semidefinite term each; their sum plus a little on the diagonal is the matrix."""
+
+    def __init__(self, rng, nodes, k, edges):
+        self.rng, self.nodes, self.k = rng, nodes, k
+        self.terms = {edge: self.random_term() for edge in edges}
+
+    def random_term(self):
+        root = self.rng.normal(size=(2 * self.k, self.k))
+        return root @ root.T
+
+    def matrix(self):
+        """Return edges (e, 2), diagonal (n, k, k), off-diagonal (e, k, k), the same bits whenever asked."""
+        k = self.k
+        diagonal = np.tile(0.1 * np.eye(k), (self.nodes, 1, 1))
+        off_diagonal = np.zeros((len(self.terms), k, k))
+        edges = sorted(self.terms)
+        for at, (a, b) in enumerate(edges):
+            term = self.terms[a, b]
+            diagonal[a] += term[:k, :k]
+            diagonal[b] += term[k:, k:]
+            off_diagonal[at] = term[:k, k:]
+        return np.array(edges, dtype=np.int64).reshape(-1, 2), diagonal, off_diagonal
+
+    def factor(self):
+        edges, diagonal, off_diagonal = self.matrix()
+        return BlockCholesky(Pattern.of(self.nodes, edges), diagonal, off_diagonal)
+
+    def factor_after_change(self, before, nodes):
+        edges, diagonal, off_diagonal = self.matrix()
+        return before.changed(Pattern.of(self.nodes, edges), diagonal, off_diagonal, np.array(nodes))
+
+
+def dense(nodes, k, edges, diagonal, off_diagonal):
+    full = np.zeros((nodes, k, nodes, k))
+    for node in range(nodes):
+        full[node, :, node] = diagonal[node]
+    for (a, b), block in zip(edges, off_diagonal, strict=True):
+        full[a, :, b] = block
+        full[b, :, a] = block.T
+    return full.reshape(nodes * k, nodes * k)
+
+
+def chain(nodes):
+    return [(n, n + 1) for n in range(nodes - 1)]
+
+
+def random_edges(rng, nodes, extra):
+    """Return a chain and some more edges, each in either direction."""
+    missing = [(a, b) for a in range(nodes) for b in range(a + 2, nodes)]
+    chosen = rng.choice(len(missing), size=min(extra, len(missing)), replace=False)
+    edges = chain(nodes) + [missing[at] for at in chosen]
+    return [edge if rng.random() < 0.5 else edge[::-1] for edge in edges]
+
+
+def missing_edge(rng, graph):
+    while True:
+        a, b = rng.choice(graph.nodes, size=2, replace=False).tolist()
+        if (a, b) not in graph.terms and (b, a) not in graph.terms:
+            return a, b
+
+
+def assert_same_bits(one, other):
+    for name, a, b in zip(("starts", "rows", "blocks", "pivots"), one.arrays, other.arrays, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=name)
+
+
+@each_block_size
+@each_seed
+@pytest.mark.parametrize("nodes", [1, 2, 3, 8, 21])
+def test_solve_agrees_with_a_dense_solver(k, seed, nodes):
+    rng = np.random.default_rng(seed)
+    graph = Graph(rng, nodes, k, random_edges(rng, nodes, nodes // 2))
+    right = rng.normal(size=(nodes, k, 5))
+    expected = np.linalg.solve(dense(nodes, k, *graph.matrix()), right.reshape(nodes * k, 5))
+    got = graph.factor().solve(right).reshape(nodes * k, 5)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
+def test_solve_agrees_with_a_dense_solver_where_every_block_is_there():
+    rng = np.random.default_rng(1)
+    graph = Graph(rng, 9, 3, [(a, b) for a in range(9) for b in range(a)])
+    right = rng.normal(size=(9, 3, 2))
+    expected = np.linalg.solve(dense(9, 3, *graph.matrix()), right.reshape(27, 2))
+    np.testing.assert_allclose(graph.factor().solve(right).reshape(27, 2), expected, rtol=1e-9, atol=1e-11)
+
+
+def test_solve_agrees_with_a_dense_solver_in_separate_parts():
+    rng = np.random.default_rng(2)
+    graph = Graph(rng, 9, 3, [(0, 4), (4, 2), (1, 7), (3, 8)])
+    right = rng.normal(size=(9, 3, 2))
+    expected = np.linalg.solve(dense(9, 3, *graph.matrix()), right.reshape(27, 2))
+    np.testing.assert_allclose(graph.factor().solve(right).reshape(27, 2), expected, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 200])
+def test_right_hand_sides_solved_together_are_those_solved_alone(count):
+    rng = np.random.default_rng(3)
+    factor = Graph(rng, 10, 3, random_edges(rng, 10, 4)).factor()
+    right = rng.normal(size=(10, 3, count))
+    together = factor.solve(right)
+    for at in {0, count // 2, count - 1}:
+        alone = factor.solve(right[..., [at]])
+        np.testing.assert_allclose(together[..., [at]], alone, rtol=1e-11, atol=1e-13)
+
+
+def test_solve_leaves_the_right_hand_sides_alone():
+    rng = np.random.default_rng(4)
+    right = rng.normal(size=(10, 3, 2))
+    before = right.copy()
+    Graph(rng, 10, 3, chain(10)).factor().solve(right)
+    np.testing.assert_array_equal(right, before)
+
+
+@each_block_size
+@each_seed
+def test_after_an_edge_is_added_the_factor_is_the_new_one_bit_for_bit(k, seed):
+    rng = np.random.default_rng(seed)
+    graph = Graph(rng, 33, k, random_edges(rng, 33, 5))
+    before = graph.factor()
+    added = missing_edge(rng, graph)
+    graph.terms[added] = graph.random_term()
+    assert_same_bits(graph.factor_after_change(before, added), graph.factor())
+
+
+@each_block_size
+@each_seed
+def test_after_an_edge_is_changed_the_factor_is_the_new_one_bit_for_bit(k, seed):
+    rng = np.random.default_rng(seed)
+    graph = Graph(rng, 33, k, random_edges(rng, 33, 5))
+    before = graph.factor()
+    edge = sorted(graph.terms)[int(rng.integers(len(graph.terms)))]
+    graph.terms[edge] = graph.random_term()
+    assert_same_bits(graph.factor_after_change(before, edge), graph.factor())
+
+
+@each_block_size
+@each_seed
+def test_after_an_edge_is_removed_the_factor_is_the_new_one_bit_for_bit(k, seed):
+    rng = np.random.default_rng(seed)
+    graph = Graph(rng, 33, k, random_edges(rng, 33, 5))
+    before = graph.factor()
+    edge = sorted(graph.terms)[int(rng.integers(len(graph.terms)))]
+    del graph.terms[edge]
+    assert_same_bits(graph.factor_after_change(before, edge), graph.factor())
+
+
+@each_seed
+def test_after_many_changes_of_the_pattern_the_factor_is_the_new_one_bit_for_bit(seed):
+    rng = np.random.default_rng(seed)
+    graph = Graph(rng, 24, 3, chain(24))
+    factor = graph.factor()
+    for _ in range(60):
+        a, b = sorted(rng.choice(24, size=2, replace=False).tolist())
+        if (a, b) in graph.terms and rng.random() < 0.5:
+            del graph.terms[a, b]
+        else:
+            graph.terms[a, b] = graph.random_term()
+        factor = graph.factor_after_change(factor, (a, b))
+    assert_same_bits(factor, graph.factor())
+
+
+def test_a_change_leaves_the_factor_before_it_alone():
+    rng = np.random.default_rng(5)
+    graph = Graph(rng, 16, 3, chain(16))
+    before, again = graph.factor(), graph.factor()
+    graph.terms[2, 11] = graph.random_term()
+    graph.factor_after_change(before, (2, 11))
+    assert_same_bits(before, again)
+
+
+@each_block_size
+@pytest.mark.parametrize("node", [0, 5, 10])
+def test_an_indefinite_matrix_is_refused_with_its_node(k, node):
+    graph = Graph(np.random.default_rng(6), 11, k, [])
+    edges, diagonal, off_diagonal = graph.matrix()
+    diagonal[node, k - 1, k - 1] = -1.0
+    with pytest.raises(NotPositiveDefiniteError) as refusal:
+        BlockCholesky(Pattern.of(11, edges), diagonal, off_diagonal)
+    assert refusal.value.node == node
+
+
+def test_a_matrix_indefinite_between_its_nodes_is_refused():
+    edges, diagonal = np.array([[0, 1]]), np.tile(np.eye(3), (2, 1, 1))
+    with pytest.raises(NotPositiveDefiniteError):
+        BlockCholesky(Pattern.of(2, edges), diagonal, 1.1 * np.eye(3)[None])
+
+
+def test_a_singular_matrix_is_refused():
+    edges, diagonal = np.array([[0, 1]]), np.tile(np.eye(3), (2, 1, 1))
+    with pytest.raises(NotPositiveDefiniteError):
+        BlockCholesky(Pattern.of(2, edges), diagonal, np.eye(3)[None])
+
+
+def test_a_change_that_makes_the_matrix_indefinite_is_refused():
+    graph = Graph(np.random.default_rng(7), 8, 3, chain(8))
+    before = graph.factor()
+    graph.terms[3, 4] = -10.0 * graph.terms[3, 4]
+    with pytest.raises(NotPositiveDefiniteError):
+        graph.factor_after_change(before, (3, 4))
+
+
+@pytest.mark.parametrize("nodes", [64, 1000, 5000])
+def test_a_change_of_one_edge_of_a_long_chain_reaches_few_columns(nodes):
+    pattern = Pattern.of(nodes, np.array(chain(nodes)))
+    reached = [len(pattern.columns_above(edge)) for edge in pattern.edges]
+    assert max(reached) <= 4 * np.log2(nodes)
+
+
+def test_a_long_chain_fills_in_less_than_one_block_a_node():
+    pattern = Pattern.of(5000, np.array(chain(5000)))
+    assert len(pattern.slot_row) <= 2 * 5000

@@ -1,0 +1,84 @@
+"""The command line: one line for an error, the right exit code, nothing half-written."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from smalti import __version__
+from smalti.cli import experiment
+from smalti.cli.main import main
+from smalti.experiments.worlds import WORLDS
+from smalti.geometry.family import FAMILIES
+from smalti.suggestion.strategies import STRATEGIES
+
+SMALL = ["experiment", "raster", "--frames", "12", "--queries", "1", "--seeds", "1", "--strategies", "xia"]
+
+
+def test_a_small_experiment_says_where_its_files_are(tmp_path, capsys):
+    assert main([*SMALL, "--jobs", "1", "--out", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out" / "curves.csv").exists()
+    assert str(tmp_path / "out") in capsys.readouterr().out
+
+
+def test_quiet_says_nothing(tmp_path, capfd):
+    assert main([*SMALL, "--jobs", "1", "-q", "--out", str(tmp_path)]) == 0
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ([], "name a command"),
+        (["mosaic"], "invalid choice"),
+        (["experiment", "raster"], "--out"),
+        (["experiment", "spiral", "--out", "OUT"], "unknown experiment 'spiral'"),
+        (["experiment", "raster", "--strategies", "paper,guess", "--out", "OUT"], "unknown strategy 'guess'"),
+        (["experiment", "raster", "--family", "projective", "--out", "OUT"], "unknown family 'projective'"),
+        (["experiment", "raster", "--frames", "2", "--out", "OUT"], "at least 3"),
+        (["experiment", "circle", "--frames", "20", "--out", "OUT"], "at least 32"),
+        (["experiment", "raster", "--frames", "many", "--out", "OUT"], "invalid int"),
+        (["experiment", "raster", "--seeds", "1,x", "--out", "OUT"], "whole numbers"),
+        (["experiment", "raster", "--queries", "0", "--out", "OUT"], "at least 1"),
+        (["experiment", "raster", "--jobs", "0", "--out", "OUT"], "at least 1"),
+        (["experiment", "raster", "--colour", "red", "--out", "OUT"], "--colour"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_exit_code_two(arguments, word, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main([str(out) if argument == "OUT" else argument for argument in arguments]) == 2
+    words = capsys.readouterr()
+    assert words.out == ""
+    assert word in words.err
+    assert len(words.err.splitlines()) == 1
+    assert not out.exists()
+
+
+def test_an_unwritable_folder_is_one_line_and_exit_code_one(tmp_path, capsys):
+    (tmp_path / "file").write_text("in the way")
+    assert main([*SMALL, "--out", str(tmp_path / "file")]) == 1
+    words = capsys.readouterr().err
+    assert str(tmp_path / "file") in words
+    assert len(words.splitlines()) == 1
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_version_is_that_of_the_package(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out.strip() == f"smalti {__version__}"
+
+
+def test_names_in_the_help_are_those_of_the_tables():
+    assert tuple(WORLDS) == experiment.EXPERIMENTS
+    assert tuple(STRATEGIES) == experiment.STRATEGIES
+    assert tuple(FAMILIES) == experiment.FAMILIES
+
+
+def test_help_does_not_load_the_engine():
+    code = "import sys, smalti.cli.main as m\ntry: m.main(['--help'])\nexcept SystemExit: pass\n"
+    code += "sys.exit('numba' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0

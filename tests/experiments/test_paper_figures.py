@@ -1,0 +1,63 @@
+"""The figures that a right implementation of the paper reaches (DESIGN section 9), on the sizes it names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from smalti.experiments.metrics import relative_rmsd, smallest_area
+from smalti.experiments.runs import Run, RunSettings, perform
+from smalti.experiments.worlds import OUTLINE, circle, raster
+from smalti.loop import ActiveLoop, StopRule
+
+SEEDS = (1, 2, 3, 4, 5)
+
+
+@pytest.fixture(scope="module")
+def raster_runs() -> list[Run]:
+    settings = [RunSettings("raster", 300, 20, "affine", "paper", seed) for seed in SEEDS]
+    return [perform(s, pictured=False, on_answer=lambda: None) for s in settings]
+
+
+def mean(runs: list[Run], query: int, measure: str = "relative_rmsd_px") -> float:
+    return float(np.mean([getattr(run.rows[query], measure) for run in runs]))
+
+
+@pytest.mark.parametrize(("answers", "limit_px"), [(5, 10.0), (10, 3.6), (20, 1.9)])
+def test_raster_error_falls_as_promised(raster_runs, answers, limit_px):
+    assert mean(raster_runs, answers) <= limit_px
+
+
+def test_raster_first_answer_halves_the_error_at_least(raster_runs):
+    ratios = [run.rows[1].relative_rmsd_px / run.rows[0].relative_rmsd_px for run in raster_runs]
+    assert max(ratios) <= 0.5
+
+
+def test_raster_no_question_is_wasted(raster_runs):
+    assert {row.answer for run in raster_runs for row in run.rows[1:]} == {"yes"}
+
+
+def test_raster_error_is_predicted_within_a_quarter_from_the_fifth_answer_on(raster_runs):
+    ratios = [mean(raster_runs, q, "predicted_rmsd_px") / mean(raster_runs, q) for q in range(5, 21)]
+    assert min(ratios) >= 0.75
+    assert max(ratios) <= 1.25
+
+
+def test_raster_frames_keep_their_area_though_the_linear_solution_shrinks_them(raster_runs):
+    assert min(run.smallest_area for run in raster_runs) >= 0.55
+    world = raster(300)
+    agent = world.agent(1)
+    state = ActiveLoop.start(300, OUTLINE, world.chain(agent), external=world.external, stop_rule=StopRule(budget=20))
+    for latest in state.run(agent):
+        state = latest
+    assert smallest_area(state.adjustment.mosaic_from_frame) < smallest_area(state.refined.mosaic_from_frame)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_circle_is_closed_within_three_questions(seed):
+    world = circle(1000)
+    agent = world.agent(seed)
+    state = ActiveLoop.start(1000, OUTLINE, world.chain(agent), external=world.external, stop_rule=StopRule(budget=3))
+    for latest in state.run(agent):
+        state = latest
+    assert relative_rmsd(world, state.refined.mosaic_from_frame) <= 7.0

@@ -1,0 +1,334 @@
+"""The active loop: what is recorded, what is asked, when it stops, and that a state never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from smalti.errors import LandmarkError, PairError, SingularSystemError
+from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, World, circle, raster
+from smalti.loop import ActiveLoop, StopReason, StopRule
+from smalti.overlap.signatures import WeightedSignatures
+from smalti.records import Answer, Landmarks, Pair, Verdict
+from smalti.suggestion.strategies.xia import Xia
+
+SEED = 4
+ASKED = [(0, 39), (5, 28), (1, 39), (3, 23), (10, 32)]
+UNSURE = Pair(7, 27)
+
+
+def started(world: World, stop_rule: StopRule | None = None) -> ActiveLoop:
+    chain = world.chain(world.agent(SEED))
+    return ActiveLoop.start(world.frames, OUTLINE, chain, external=world.external, stop_rule=stop_rule)
+
+
+def log_of(world: World) -> list[Answer]:
+    """A yes, several refusals, and one that could not be told."""
+    agent = world.agent(SEED)
+    answers = [agent.answer(Pair(i, j)) for i, j in ASKED]
+    return [*answers[:3], Answer.unsure(UNSURE), *answers[3:]]
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return circle(40)
+
+
+@pytest.fixture(scope="module")
+def start(world: World) -> ActiveLoop:
+    return started(world)
+
+
+@pytest.fixture(scope="module")
+def log(world: World) -> list[Answer]:
+    return log_of(world)
+
+
+def numbers_of(state: ActiveLoop) -> dict[str, np.ndarray]:
+    """Everything that a state computes, as arrays."""
+    external = state.external
+    assert isinstance(external, WeightedSignatures)
+    suggestions = [(s.pair.i, s.pair.j, s.expected_reward, *s.reasons.values()) for s in state.suggest(5)]
+    return {
+        "linear mosaic": state.adjustment.mosaic_from_frame,
+        "refined mosaic": state.refined.mosaic_from_frame,
+        "means of the centres": state.covariance.centres.mean,
+        "covariances of the centres": state.covariance.centres.cov,
+        "external weights": external.weights,
+        "external probabilities": external.probabilities(),
+        "suggestions": np.array(suggestions),
+        "predicted error": np.array(state.predicted_error_px),
+    }
+
+
+def assert_same_bits(state: ActiveLoop, expected: ActiveLoop) -> None:
+    for (name, found), wanted in zip(numbers_of(state).items(), numbers_of(expected).values(), strict=True):
+        np.testing.assert_array_equal(found, wanted, err_msg=name)
+
+
+def a_yes(pair: Pair) -> Answer:
+    return Answer.yes(Landmarks(pair, CONTROL_POINTS + np.array([5.0, -3.0]), CONTROL_POINTS))
+
+
+def test_a_yes_becomes_a_link(start: ActiveLoop) -> None:
+    assert Pair(0, 39) in start.record(a_yes(Pair(0, 39))).adjustment.links
+
+
+@pytest.mark.parametrize("answer", [Answer.no(Pair(0, 39)), Answer.unsure(Pair(0, 39))])
+def test_no_and_unsure_leave_the_adjustment_as_it_is(start: ActiveLoop, answer: Answer) -> None:
+    assert start.record(answer).adjustment is start.adjustment
+
+
+@pytest.mark.parametrize("answer", [a_yes(Pair(0, 39)), Answer.no(Pair(0, 39)), Answer.unsure(Pair(0, 39))])
+def test_every_answer_is_kept_in_the_log(start: ActiveLoop, answer: Answer) -> None:
+    assert start.record(answer).answers == (answer,)
+
+
+@pytest.mark.parametrize("make", [Answer.no, Answer.unsure], ids=["no", "unsure"])
+def test_a_pair_answered_without_landmarks_is_never_suggested_again(make: Callable[[Pair], Answer]) -> None:
+    state = started(raster(10))
+    asked = state.suggest(1)[0].pair
+    later = state.record(make(asked)).suggest(10**6)
+    assert later
+    assert asked not in [suggestion.pair for suggestion in later]
+
+
+def test_a_no_is_trained_on(start: ActiveLoop) -> None:
+    external = start.record(Answer.no(Pair(5, 28))).external
+    assert isinstance(external, WeightedSignatures)
+    assert (external.weights > 1.0).any()
+
+
+def test_an_unsure_is_not_trained_on_where_nothing_else_is(start: ActiveLoop) -> None:
+    external = start.record(Answer.unsure(Pair(5, 28))).external
+    assert isinstance(external, WeightedSignatures)
+    np.testing.assert_array_equal(external.weights, np.ones(2))
+
+
+def test_an_unsure_does_not_change_what_was_trained(start: ActiveLoop) -> None:
+    refused = start.record(Answer.no(Pair(5, 28)))
+    later = refused.record(Answer.unsure(Pair(2, 30)))
+    np.testing.assert_array_equal(later.external.probabilities(), refused.external.probabilities())
+
+
+def test_the_chain_counts_among_the_overlapping_pairs(world: World, start: ActiveLoop) -> None:
+    chain = np.column_stack([np.arange(39), np.arange(1, 40)])
+    expected = world.external.learn(chain, np.array([[5, 28]])).probabilities()
+    found = start.record(Answer.no(Pair(5, 28))).external.probabilities()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+def test_a_yes_is_trained_on_once_there_is_a_no(start: ActiveLoop) -> None:
+    refused = start.record(Answer.no(Pair(5, 28)))
+    # Frames a quarter of the circle apart, which look as different as any: their yes pulls the weights down.
+    agreed = refused.record(a_yes(Pair(0, 10)))
+    assert not np.array_equal(agreed.external.probabilities(), refused.external.probabilities())
+
+
+def test_a_pair_that_was_not_suggested_may_be_recorded(start: ActiveLoop) -> None:
+    pair = start.suggest(20)[-1].pair
+    assert start.record(Answer.no(pair)).answers[0].pair == pair
+
+
+@pytest.mark.parametrize("first", list(Verdict))
+@pytest.mark.parametrize("second", list(Verdict))
+def test_recording_a_pair_twice_is_refused(start: ActiveLoop, first: Verdict, second: Verdict) -> None:
+    answers = [a_yes(UNSURE), Answer.no(UNSURE), Answer.unsure(UNSURE)]
+    by_verdict = {answer.verdict: answer for answer in answers}
+    once = start.record(by_verdict[first])
+    with pytest.raises(PairError, match=r"\(7, 27\) is given twice"):
+        once.record(by_verdict[second])
+
+
+@pytest.mark.parametrize("answer", [a_yes(Pair(3, 4)), Answer.no(Pair(3, 4))])
+def test_recording_a_pair_of_the_chain_is_refused(start: ActiveLoop, answer: Answer) -> None:
+    with pytest.raises(PairError, match=r"\(3, 4\) is given twice"):
+        start.record(answer)
+
+
+@pytest.mark.parametrize("answer", [a_yes(Pair(3, 40)), Answer.no(Pair(3, 40)), Answer.unsure(Pair(50, 60))])
+def test_recording_a_frame_that_does_not_exist_is_refused(start: ActiveLoop, answer: Answer) -> None:
+    with pytest.raises(PairError, match="0 to 39"):
+        start.record(answer)
+
+
+def test_a_chain_that_leaves_a_frame_out_is_refused() -> None:
+    world = raster(10)
+    chain = [landmarks for landmarks in world.chain(world.agent(1)) if landmarks.pair.j != 9]
+    with pytest.raises(SingularSystemError, match="frame 9"):
+        ActiveLoop.start(10, OUTLINE, chain)
+
+
+def test_recording_leaves_the_old_state_unchanged(world: World, log: list[Answer]) -> None:
+    old = started(world)
+    before = {name: array.copy() for name, array in numbers_of(old).items()}
+    old.replay(log).suggest(3)
+    # A second look at the same links, so that nothing kept from the first look hides a change.
+    fresh = ActiveLoop(old.covariance, old.untrained, old.strategy, old.stop_rule, old.chain, old.answers)
+    assert old.answers == ()
+    for state in (old, fresh):
+        for name, array in numbers_of(state).items():
+            np.testing.assert_array_equal(array, before[name], err_msg=name)
+
+
+def test_replaying_a_log_reproduces_the_state_to_the_last_bit(world: World, log: list[Answer]) -> None:
+    step_by_step = started(world)
+    for answer in log:
+        step_by_step = step_by_step.record(answer)
+        step_by_step.suggest(2)
+    assert_same_bits(started(world).replay(log_of(world)), step_by_step)
+
+
+def test_the_order_of_the_answers_does_not_change_the_mosaic_by_a_bit(
+    start: ActiveLoop,
+    log: list[Answer],
+) -> None:
+    forth, back = start.replay(log), start.replay(reversed(log))
+    np.testing.assert_array_equal(forth.adjustment.mosaic_from_frame, back.adjustment.mosaic_from_frame)
+    np.testing.assert_array_equal(forth.covariance.centres.cov, back.covariance.centres.cov)
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_forgetting_an_answer_equals_never_having_got_it(
+    start: ActiveLoop,
+    log: list[Answer],
+    number: int,
+) -> None:
+    forgotten = start.replay(log).forget(log[number].pair)
+    assert_same_bits(forgotten, start.replay(log[:number] + log[number + 1 :]))
+
+
+def test_forgetting_every_answer_equals_the_start(start: ActiveLoop, log: list[Answer]) -> None:
+    state = start.replay(log)
+    for answer in log:
+        state = state.forget(answer.pair)
+    assert_same_bits(state, start)
+
+
+def test_a_forgotten_pair_may_be_answered_again(start: ActiveLoop) -> None:
+    state = start.record(Answer.no(Pair(0, 39))).forget(Pair(0, 39)).record(a_yes(Pair(0, 39)))
+    assert_same_bits(state, start.record(a_yes(Pair(0, 39))))
+
+
+@pytest.mark.parametrize("pair", [Pair(3, 4), Pair(5, 28), Pair(50, 60)])
+def test_forgetting_a_pair_without_answer_is_refused(start: ActiveLoop, pair: Pair) -> None:
+    with pytest.raises(PairError, match="no answer to forget"):
+        start.forget(pair)
+
+
+@pytest.mark.parametrize(
+    "points",
+    [np.array([[0.0, 0.0], [30.0, 30.0], [60.0, 60.0], [90.0, 90.0]]), CONTROL_POINTS[:2]],
+    ids=["collinear", "two"],
+)
+def test_a_record_that_fails_leaves_the_state_as_it_was(world: World, points: np.ndarray) -> None:
+    state = started(world).record(Answer.no(Pair(5, 28)))
+    with pytest.raises(LandmarkError, match=r"\(0, 39\)"):
+        state.record(Answer.yes(Landmarks(Pair(0, 39), points, points)))
+    assert [answer.pair for answer in state.answers] == [Pair(5, 28)]
+    assert_same_bits(state, started(world).record(Answer.no(Pair(5, 28))))
+
+
+class PlainAgent:
+    """Not derived from anything of Smalti: only has `answer`."""
+
+    def __init__(self, make: Callable[[Pair], Answer]) -> None:
+        self.make = make
+        self.asked: list[Pair] = []
+
+    def answer(self, pair: Pair) -> Answer:
+        self.asked.append(pair)
+        return self.make(pair)
+
+
+def test_run_asks_a_plain_object_what_each_state_suggests() -> None:
+    world = raster(16)
+    start = started(world, StopRule(budget=4))
+    agent = PlainAgent(world.agent(SEED).answer)
+    states = list(start.run(agent))
+    suggested = [state.suggest(1)[0].pair for state in [start, *states[:-1]]]
+    assert agent.asked == suggested
+    assert [answer.pair for answer in states[-1].answers] == suggested
+
+
+def test_run_yields_the_state_after_every_answer() -> None:
+    world = raster(16)
+    states = list(started(world, StopRule(budget=4)).run(world.agent(SEED)))
+    assert [len(state.answers) for state in states] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("budget", [0, 1, 3])
+def test_budget_stops_the_loop(budget: int) -> None:
+    world = raster(16)
+    start = started(world, StopRule(budget=budget))
+    states = [start, *start.run(world.agent(SEED))]
+    assert len(states[-1].answers) == budget
+    assert states[-1].stop_reason() is StopReason.BUDGET
+
+
+def test_no_and_unsure_count_against_the_budget() -> None:
+    start = started(raster(16), StopRule(budget=3))
+    states = list(start.run(PlainAgent(Answer.unsure)))
+    assert len(states) == 3
+    assert states[-1].stop_reason() is StopReason.BUDGET
+
+
+def test_target_stops_the_loop_at_the_first_state_that_reaches_it() -> None:
+    world = raster(30)
+    agent = world.agent(SEED)
+    free = [started(world), *started(world, StopRule(budget=6)).run(agent)]
+    target = (free[3].predicted_error_px + min(state.predicted_error_px for state in free[:3])) / 2
+    assert free[3].predicted_error_px < target
+    start = started(world, StopRule(target_px=target))
+    states = [start, *start.run(agent)]
+    assert all(state.predicted_error_px > target for state in states[:-1])
+    assert len(states) == 4
+    assert states[-1].stop_reason() is StopReason.TARGET
+
+
+def test_a_target_that_is_reached_already_asks_nothing() -> None:
+    start = started(raster(16), StopRule(target_px=1e6))
+    agent = PlainAgent(Answer.no)
+    assert list(start.run(agent)) == []
+    assert agent.asked == []
+    assert start.stop_reason() is StopReason.TARGET
+
+
+@pytest.mark.parametrize("make", [Answer.no, Answer.unsure], ids=["no", "unsure"])
+def test_loop_stops_when_every_candidate_was_asked_once(make: Callable[[Pair], Answer]) -> None:
+    start = started(raster(8))
+    candidates = {suggestion.pair for suggestion in start.suggest(10**6)}
+    agent = PlainAgent(make)
+    states = list(start.run(agent))
+    assert len(agent.asked) == len(set(agent.asked))
+    assert set(agent.asked) == candidates
+    assert states[-1].stop_reason() is StopReason.NO_CANDIDATE
+    assert states[-1].suggest(5) == []
+
+
+def test_a_loop_without_candidate_stops_before_it_asks() -> None:
+    moved = CONTROL_POINTS + np.array([49.0, 0.0])
+    chain = [Landmarks(Pair(n, n + 1), moved, CONTROL_POINTS) for n in range(4)]
+    start = ActiveLoop.start(5, OUTLINE, chain, strategy=Xia())
+    assert start.stop_reason() is StopReason.NO_CANDIDATE
+    assert list(start.run(PlainAgent(Answer.no))) == []
+
+
+def test_without_a_rule_there_is_no_reason_to_stop(start: ActiveLoop) -> None:
+    assert start.stop_reason() is None
+
+
+def test_closing_the_loop_on_the_raster_brings_the_last_frame_near_its_place() -> None:
+    world = raster(60)
+    agent = world.agent(SEED)
+    start = started(world, StopRule(budget=10))
+    truth = world.mosaic_from_frame
+    *_, last = start.run(agent)
+
+    def off(state: ActiveLoop) -> float:
+        moved = state.refined.mosaic_from_frame[-1] - truth[-1]
+        return float(np.linalg.norm(moved @ np.append(OUTLINE.centre, 1.0)))
+
+    assert off(last) < 0.2 * off(start)

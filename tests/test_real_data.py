@@ -1,0 +1,99 @@
+"""Real sequences. Their `landmarks.csv` are for evaluation only: nothing here answers from them."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from smalti.agents import OracleAgent
+from smalti.geometry.affine import apply, compose, invert
+from smalti.geometry.outline import Outline
+from smalti.interchange.landmarks_csv import read_landmarks
+from smalti.loop import ActiveLoop, StopRule
+from smalti.overlap.external import PositionSensor
+from smalti.records import Landmarks, Pair
+from smalti.suggestion.strategies.external_only import ExternalOnly
+
+DATA = Path(os.environ.get("SMALTI_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def folder_of(name: str) -> Path:
+    folder = DATA / name
+    if not (folder / "landmarks.csv").is_file():
+        pytest.skip(f"no real data: {folder}/landmarks.csv is absent, set SMALTI_DATA to its root")
+    return folder
+
+
+def columns(file: Path, *names: str) -> np.ndarray:
+    with file.open(newline="", encoding="utf-8") as lines:
+        return np.array([[float(row[name]) for name in names] for row in csv.DictReader(lines)])
+
+
+def relative_error(mosaic_from_frame: np.ndarray, records: Iterable[Landmarks]) -> float:
+    """RMS distance, in frame i, of the landmarks of j mapped there to those of i."""
+    squares = []
+    for record in records:
+        i_from_j = compose(invert(mosaic_from_frame[record.pair.i]), mosaic_from_frame[record.pair.j])
+        squares.append(np.sum((apply(i_from_j, record.points_j) - record.points_i) ** 2, axis=1))
+    return float(np.sqrt(np.mean(np.concatenate(squares))))
+
+
+def test_drift_over_a_real_raster_of_tiles_is_removed_to_twice_the_floor_of_its_landmarks() -> None:
+    """44 micrographs in three columns, of which neighbours share a strip of some percent."""
+    folder = folder_of("dendritic_cols0-2")
+    # Tile 1-002 is missing, and with it the link of the first tile: the sequence begins behind the gap.
+    positions = columns(folder / "positions.csv", "x_px", "y_px")[1:]
+    evaluation = [
+        Landmarks(Pair(record.pair.i - 1, record.pair.j - 1), record.points_i, record.points_j)
+        for record in read_landmarks(folder / "landmarks.csv")
+        if record.pair.i >= 1
+    ]
+    frames, width, height = len(positions), 1292, 968
+    truth = np.tile(np.eye(2, 3), (frames, 1, 1))
+    truth[:, :, 2] = positions - positions[0]
+    grid = [[x, y] for x in np.linspace(0, width - 1, 33) for y in np.linspace(0, height - 1, 33)]
+    outline = Outline.of_pixels(width, height)
+    agent = OracleAgent(truth, outline, np.array(grid), sigma=1.0, seed=1)
+    chain = [agent.answer(Pair(n, n + 1)).landmarks for n in range(frames - 1)]
+
+    # A stage that is good to 20 px. Two tiles share a strip when they lie less than a tile apart.
+    sensed = positions + np.random.default_rng(1).normal(0.0, 20.0, size=positions.shape)
+    stage = PositionSensor(sensed, 400.0 * np.eye(2), (1.94 * width, 1.94 * height))
+    start = ActiveLoop.start(
+        frames,
+        outline,
+        [landmarks for landmarks in chain if landmarks is not None],
+        external=stage,
+        # Not the paper's: its position model calls two frames overlapping when one shows the other's centre.
+        strategy=ExternalOnly(),
+        stop_rule=StopRule(budget=40),
+    )
+    *_, last = start.run(agent)
+    assert relative_error(start.refined.mosaic_from_frame, evaluation) > 100.0
+    assert relative_error(last.refined.mosaic_from_frame, evaluation) < 2 * 0.30
+
+
+def test_gps_of_a_drone_tells_overlapping_frames_from_others() -> None:
+    folder = folder_of("caliterra")
+    positions = columns(folder / "gps.csv", "east_m", "north_m")
+    # Consumer GPS of some 3 m; matched frames are up to 93 m apart, so a frame covers some 100 × 75 m.
+    found = PositionSensor(positions, 9.0 * np.eye(2), (100.0, 75.0)).probabilities()
+    shared = np.zeros(found.shape, dtype=bool)
+    for record in read_landmarks(folder / "landmarks.csv"):
+        shared[record.pair.i, record.pair.j] = True
+    upper = np.triu_indices(len(positions), 1)
+    overlapping, others = found[upper][shared[upper]], found[upper][~shared[upper]]
+    ranked_right = np.mean(overlapping[:, None] > others) + 0.5 * np.mean(overlapping[:, None] == others)
+    assert ranked_right > 0.8
+
+
+def test_a_real_table_of_landmarks_is_read_in_full() -> None:
+    records = read_landmarks(folder_of("caliterra") / "landmarks.csv")
+    assert len(records) == 1270
+    assert {len(record) for record in records} == {12}
+    assert max(record.pair.j for record in records) == 74
