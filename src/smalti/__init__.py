@@ -12,7 +12,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from smalti.adjustment.adjustment import Adjustment
-    from smalti.adjustment.covariance import Centres, Covariance
+    from smalti.adjustment.centres import Centres
+    from smalti.adjustment.covariance import Covariance
     from smalti.adjustment.link import Link, fit_link
     from smalti.adjustment.refinement import Refinement, refine
     from smalti.agents import Agent, OracleAgent, PrecomputedAgent
@@ -35,7 +36,7 @@ _HOME = {
     "Adjustment": "smalti.adjustment.adjustment",
     "Agent": "smalti.agents",
     "Answer": "smalti.records",
-    "Centres": "smalti.adjustment.covariance",
+    "Centres": "smalti.adjustment.centres",
     "Covariance": "smalti.adjustment.covariance",
     "ExternalModel": "smalti.overlap.external",
     "Family": "smalti.geometry.family",

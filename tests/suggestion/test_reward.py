@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from smalti.adjustment.covariance import Centres
+from smalti.adjustment.centres import Centres
 from smalti.geometry.outline import Outline
 from smalti.overlap.bounds import probability_bounds
 from smalti.overlap.rectangle import rectangle_probability

@@ -366,6 +366,33 @@ def solve_in_place(
                     work[base + a, x] += scale * work[base + b, x]
 
 
+@compiled
+def multiply_sparse(
+    diagonal: Blocks, ends: Indices, forth: Blocks, back: Blocks, vectors: Blocks, product: Blocks
+) -> None:
+    """Write the product with `vectors` (n·k, m) of a matrix of blocks on the diagonal and, per edge, forth and back."""
+    n, k = diagonal.shape[0], diagonal.shape[1]
+    m = vectors.shape[1]
+    for node in range(n):
+        for a in range(k):
+            row = node * k + a
+            for x in range(m):
+                product[row, x] = 0.0
+            for b in range(k):
+                scale = diagonal[node, a, b]
+                for x in range(m):
+                    product[row, x] += scale * vectors[node * k + b, x]
+    for edge in range(len(ends)):
+        first, second = ends[edge, 0] * k, ends[edge, 1] * k
+        for a in range(k):
+            for b in range(k):
+                there, again = forth[edge, a, b], back[edge, a, b]
+                for x in range(m):
+                    product[first + a, x] += there * vectors[second + b, x]
+                for x in range(m):
+                    product[second + a, x] += again * vectors[first + b, x]
+
+
 @compiled_parallel
 def _solve_in_parallel(
     column_start: Indices, slot_row: Indices, lower: Blocks, pivot_inverse: Blocks, work: Blocks

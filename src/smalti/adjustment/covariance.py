@@ -14,41 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.adjustment.adjustment import Adjustment
-from smalti.adjustment.cholesky import Blocks, Indices, solve_in_place
+from smalti.adjustment.centres import Centres, distribute_centres
+from smalti.adjustment.cholesky import Blocks, Indices, multiply_sparse
 from smalti.adjustment.selected import sandwiched_diagonal
-from smalti.compiled import compiled, compiled_parallel, prange
 from smalti.geometry.affine import apply, invert
 from smalti.geometry.outline import Outline
 from smalti.records import Pair, Transforms
-
-FRAMES_AT_ONCE = 32
-"""Frames whose columns one thread works on together: their right-hand sides fill vectors and fit in cache."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Centres:
-    """Where the centre of every frame i falls in every frame j, as a normal distribution (γ_ij)."""
-
-    outline: Outline
-    mean: NDArray[np.float64]  # (N, N, 2), [i, j], pixels of frame j
-    cov: NDArray[np.float64]  # (N, N, 3): xx, xy, yy
-
-    @property
-    def spread_squared(self) -> NDArray[np.float64]:
-        """(N, N): tr Σ_γ, px²."""
-        total: NDArray[np.float64] = self.cov[..., 0] + self.cov[..., 2]
-        return total
-
-    @property
-    def determinant(self) -> NDArray[np.float64]:
-        """(N, N): det Σ_γ, px⁴."""
-        return determinant(self.cov)
-
-
-def determinant(cov: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the determinants of covariances (..., 3) given as xx, xy, yy."""
-    det: NDArray[np.float64] = cov[..., 0] * cov[..., 2] - cov[..., 1] ** 2
-    return np.maximum(det, 0.0)
 
 
 class Covariance:
@@ -59,8 +30,8 @@ class Covariance:
 
     def frames(self) -> NDArray[np.float64]:
         """(N, 6, 6): the covariance of each frame's Vec₆(Θ), pixels."""
-        own = self._own
-        return self._in_pixels(own[:, :, None, :, :, None])[:, 0, :, 0]
+        # Θ in pixels is Θ in units of the frame, scaled and about another origin.
+        return self._in_pixels(self._own_maps[:, None, :, :, None])[:, 0, :, 0]
 
     def joint(self, pair: Pair) -> NDArray[np.float64]:
         """(12, 12): the covariance of Vec₆(Θ_i, Θ_j), pixels."""
@@ -72,7 +43,7 @@ class Covariance:
         for frame in (i, j):
             self.adjustment.check_frame(frame)
         maps = self.adjustment.mosaic_from_frame
-        mean = centre_in_other(maps, self.adjustment.outline)[i, j]
+        mean = centre_in_other(maps[[i, j]], self.adjustment.outline)[0, 1]
         jacobian = centre_jacobian(maps[i], maps[j], self.adjustment.outline)
         return mean, jacobian @ self._joint_of([i, j]) @ jacobian.T
 
@@ -81,35 +52,20 @@ class Covariance:
         """The distribution of γ_ij for all pairs, both directions."""
         adjustment, noise = self.adjustment, self._noise
         family, outline = adjustment.family, adjustment.outline
-        maps = adjustment.unit_maps
-        # The frame's centre is the origin of the adjustment's units.
         place = np.full(adjustment.frames, -1, dtype=np.int64)
         place[adjustment.free] = adjustment.pattern.place
-        mean = _centres_in_others(maps)
-        cov = np.zeros((adjustment.frames, adjustment.frames, 3))
-        plane_of_row = np.array([0, family.planes - 1])
-        # The parameter that moves row p, and its number among those that move a row of the same plane.
-        shift_of_row = np.argmax(family.basis[:, 2] != 0, axis=1)
-        column_of_row = np.array([0, 2 - family.planes])
-        own = self._own
-        _accumulate_crossed(
+        mean, cov = distribute_centres(
             *adjustment.factor.arrays,
-            noise.diagonal,
-            noise.ends,
-            noise.forth,
-            noise.back,
+            *noise.symmetric(),
             family.basis,
-            plane_of_row,
-            shift_of_row,
-            column_of_row,
             place,
-            mean,
-            cov,
+            adjustment.unit_maps,
+            invert(adjustment.unit_maps),
+            self._own_maps,
+            outline.unit,
+            *outline.centre_x_y,
         )
-        inverse_linear = invert(maps)[:, :, :2]
-        _finish_centres(inverse_linear, family.basis, plane_of_row, shift_of_row, own, mean, cov)
-        # The noise of a pseudo-point is 1 px by construction of the link, so `cov` is in px² already.
-        return Centres(outline, mean * outline.unit + outline.centre, cov)
+        return Centres(outline, mean, cov)
 
     def _joint_of(self, frames: list[int]) -> NDArray[np.float64]:
         adjustment, noise = self.adjustment, self._noise
@@ -125,26 +81,38 @@ class Covariance:
         for a in range(planes):
             for b in range(planes):
                 product = np.empty_like(solved)
-                _multiply(noise.diagonal[a, b], noise.ends, noise.forth[a, b], noise.back[a, b], solved, product)
+                multiply_sparse(noise.diagonal[a, b], noise.ends, noise.forth[a, b], noise.back[a, b], solved, product)
                 block = solved.T @ product
                 parameters[a, :, :, b] = block.reshape(len(frames), k, len(frames), k)
-        joint: NDArray[np.float64] = self._in_pixels(parameters[None])[0]
+        joint: NDArray[np.float64] = self._in_pixels(self._as_maps(parameters[None]))[0]
         return joint.reshape(6 * len(frames), 6 * len(frames))
 
-    def _in_pixels(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Bring covariances (m, planes, f, k, planes, f, k) of parameters to (m, f, 6, f, 6) of Vec₆ in pixels."""
-        family, outline = self.adjustment.family, self.adjustment.outline
-        x, y = outline.centre
-        # Noise of 1 px is 1/unit in the adjustment's units.
-        row_in_pixels = np.array([[1.0, 0, 0], [0, 1, 0], [-x, -y, outline.unit]]) / outline.unit
+    def _as_maps(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Bring covariances (m, planes, f, k, planes, f, k) of parameters to (m, f, 2, 3, f, 2, 3) of maps."""
+        family = self.adjustment.family
         many, _, frames = parameters.shape[:3]
         result = np.zeros((many, frames, 2, 3, frames, 2, 3))
         for p in (0, 1):
             for q in (0, 1):
                 block = parameters[:, min(p, family.planes - 1), :, :, min(q, family.planes - 1)]
-                rows, columns = row_in_pixels @ family.basis[p], row_in_pixels @ family.basis[q]
-                result[:, :, p, :, :, q] = np.einsum("ac,mfcgd,bd->mfagb", rows, block, columns)
+                result[:, :, p, :, :, q] = np.einsum("ac,mfcgd,bd->mfagb", family.basis[p], block, family.basis[q])
+        return result
+
+    def _in_pixels(self, maps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Bring covariances (m, f, 2, 3, f, 2, 3) of maps to (m, f, 6, f, 6) of Vec₆ in pixels."""
+        outline = self.adjustment.outline
+        x, y = outline.centre_x_y
+        # Noise of 1 px is 1/unit in the adjustment's units.
+        row_in_pixels = np.array([[1.0, 0, 0], [0, 1, 0], [-x, -y, outline.unit]]) / outline.unit
+        many, frames = maps.shape[:2]
+        result: NDArray[np.float64] = np.einsum("ac,mfpcgqd,bd->mfpagqb", row_in_pixels, maps, row_in_pixels)
         return result.reshape(many, frames, 6, frames, 6)
+
+    @cached_property
+    def _own_maps(self) -> NDArray[np.float64]:
+        """(N, 2, 3, 2, 3): the covariance of each frame's map, in the adjustment's units."""
+        maps: NDArray[np.float64] = self._as_maps(self._own[:, :, None, :, :, None])[:, 0, :, :, 0]
+        return maps
 
     @cached_property
     def _own(self) -> NDArray[np.float64]:
@@ -195,7 +163,7 @@ class _Noise:
     @classmethod
     def of(cls, adjustment: Adjustment) -> _Noise:
         by_i, by_j = _noise_derivatives(adjustment)
-        planes, k, n = by_i.shape[1], by_i.shape[3], adjustment.frames - 1
+        planes, k = by_i.shape[1], by_i.shape[3]
         diagonal = np.zeros((planes, planes, adjustment.frames, k, k))
         ends, free_ends = adjustment.ends, adjustment.ends_free
         inner = (free_ends >= 0).all(axis=1)
@@ -209,8 +177,17 @@ class _Noise:
                 forth[p, q] = np.swapaxes(by_i[inner, p], 1, 2) @ by_j[inner, q]
                 back[p, q] = np.swapaxes(by_j[inner, p], 1, 2) @ by_i[inner, q]
         in_order = adjustment.free[adjustment.pattern.node_at]
-        assert len(in_order) == n
         return cls(np.ascontiguousarray(diagonal[:, :, in_order]), places, forth, back)
+
+    def symmetric(self) -> tuple[Blocks, Indices, Blocks, Blocks]:
+        """Return the same as matrices (s, …) for xx, xy and yy; of xy only the mean with its mirror image."""
+        if len(self.diagonal) == 1:
+            return self.diagonal[0], self.ends, self.forth[0], self.back[0]
+        diagonal, forth, back = (
+            np.stack([blocks[0, 0], (blocks[0, 1] + blocks[1, 0]) / 2, blocks[1, 1]])
+            for blocks in (self.diagonal, self.forth, self.back)
+        )
+        return diagonal, self.ends, forth, back
 
 
 def _noise_derivatives(adjustment: Adjustment) -> tuple[Blocks, Blocks]:
@@ -239,149 +216,3 @@ def _noise_derivatives(adjustment: Adjustment) -> tuple[Blocks, Blocks]:
             by_i[:, plane] += gradient_i[:, :, row] @ family.basis[row]
             by_j[:, plane] += gradient_j[:, :, row] @ family.basis[row]
     return by_i, by_j
-
-
-@compiled_parallel
-def _centres_in_others(maps: Transforms) -> NDArray[np.float64]:
-    frames = maps.shape[0]
-    mean = np.empty((frames, frames, 2))
-    for i in prange(frames):
-        for j in range(frames):
-            x, y = maps[i, 0, 2] - maps[j, 0, 2], maps[i, 1, 2] - maps[j, 1, 2]
-            a, b, c, d = maps[j, 0, 0], maps[j, 0, 1], maps[j, 1, 0], maps[j, 1, 1]
-            det = a * d - b * c
-            mean[i, j, 0] = (d * x - b * y) / det
-            mean[i, j, 1] = (a * y - c * x) / det
-    return mean
-
-
-@compiled
-def _multiply(diagonal: Blocks, ends: Indices, forth: Blocks, back: Blocks, vectors: Blocks, product: Blocks) -> None:
-    """Write the product of one plane pair's F Fᵀ with `vectors` (n·k, m)."""
-    n, k = diagonal.shape[0], diagonal.shape[1]
-    m = vectors.shape[1]
-    for node in range(n):
-        for a in range(k):
-            row = node * k + a
-            for x in range(m):
-                product[row, x] = 0.0
-            for b in range(k):
-                scale = diagonal[node, a, b]
-                for x in range(m):
-                    product[row, x] += scale * vectors[node * k + b, x]
-    for edge in range(len(ends)):
-        first, second = ends[edge, 0] * k, ends[edge, 1] * k
-        for a in range(k):
-            for b in range(k):
-                there, again = forth[edge, a, b], back[edge, a, b]
-                for x in range(m):
-                    product[first + a, x] += there * vectors[second + b, x]
-                for x in range(m):
-                    product[second + a, x] += again * vectors[first + b, x]
-
-
-@compiled_parallel
-def _accumulate_crossed(
-    column_start: Indices,
-    slot_row: Indices,
-    lower: Blocks,
-    pivot_inverse: Blocks,
-    noise_diagonal: Blocks,
-    noise_ends: Indices,
-    noise_forth: Blocks,
-    noise_back: Blocks,
-    basis: NDArray[np.float64],
-    plane_of_row: Indices,
-    shift_of_row: Indices,
-    column_of_row: Indices,
-    place: Indices,
-    mean: NDArray[np.float64],
-    cov: NDArray[np.float64],
-) -> None:
-    """Write into `cov` minus the terms that cross two frames.
-
-    `cov[i, j]` gets -Cov(t_i, u_j) - Cov(u_j, t_i), where t_i is the centre of i and u_j the point of j that
-    lies there, both on the mosaic. A thread takes some frames i and holds only their columns.
-    """
-    frames = place.shape[0]
-    planes, n, k = noise_diagonal.shape[0], noise_diagonal.shape[2], noise_diagonal.shape[3]
-    width = 3 - planes  # columns a frame: the parameters of one plane that shift its centre
-    parts = (frames + FRAMES_AT_ONCE - 1) // FRAMES_AT_ONCE
-    for part in prange(parts):
-        first = part * FRAMES_AT_ONCE
-        count = min(FRAMES_AT_ONCE, frames - first)
-        solved = np.zeros((n * k, count * width))
-        for f in range(count):
-            if place[first + f] >= 0:
-                for q in range(2):
-                    solved[place[first + f] * k + shift_of_row[q], f * width + column_of_row[q]] = 1.0
-        solve_in_place(column_start, slot_row, lower, pivot_inverse, solved)
-        crossed = np.empty((n * k, count * width))
-        for plane_p in range(planes):
-            for plane_q in range(planes):
-                # Becomes Cov(all parameters of plane p, those of plane q that shift the centre of frame f).
-                _multiply(
-                    noise_diagonal[plane_p, plane_q],
-                    noise_ends,
-                    noise_forth[plane_p, plane_q],
-                    noise_back[plane_p, plane_q],
-                    solved,
-                    crossed,
-                )
-                solve_in_place(column_start, slot_row, lower, pivot_inverse, crossed)
-                by_frame = np.ascontiguousarray(crossed.T)
-                for p in range(2):
-                    for q in range(2):
-                        if plane_of_row[p] != plane_p or plane_of_row[q] != plane_q:
-                            continue
-                        twice = 2.0 if p == q else 1.0
-                        for f in range(count):
-                            i = first + f
-                            row = by_frame[f * width + column_of_row[q]]
-                            for j in range(frames):
-                                if place[j] < 0:
-                                    continue
-                                total = 0.0
-                                for c in range(k):
-                                    weight = (
-                                        basis[p, 0, c] * mean[i, j, 0] + basis[p, 1, c] * mean[i, j, 1] + basis[p, 2, c]
-                                    )
-                                    total += weight * row[place[j] * k + c]
-                                cov[i, j, p + q] -= twice * total
-
-
-@compiled_parallel
-def _finish_centres(
-    inverse_linear: NDArray[np.float64],
-    basis: NDArray[np.float64],
-    plane_of_row: Indices,
-    shift_of_row: Indices,
-    own: NDArray[np.float64],
-    mean: NDArray[np.float64],
-    cov: NDArray[np.float64],
-) -> None:
-    """Add the frames' own terms to `cov` and carry it from the mosaic into frame j."""
-    frames, k = own.shape[0], own.shape[2]
-    for i in prange(frames):
-        weight = np.empty((2, k))
-        on_mosaic = np.empty(3)
-        for j in range(frames):
-            for p in range(2):
-                for c in range(k):
-                    weight[p, c] = basis[p, 0, c] * mean[i, j, 0] + basis[p, 1, c] * mean[i, j, 1] + basis[p, 2, c]
-            for entry in range(3):
-                p, q = entry // 2, (entry + 1) // 2
-                plane_p, plane_q = plane_of_row[p], plane_of_row[q]
-                total = cov[i, j, entry] + own[i, plane_p, shift_of_row[p], plane_q, shift_of_row[q]]
-                for a in range(k):
-                    for b in range(k):
-                        total += weight[p, a] * own[j, plane_p, a, plane_q, b] * weight[q, b]
-                on_mosaic[entry] = total
-            if i == j:
-                on_mosaic[:] = 0.0
-            a, b = inverse_linear[j, 0, 0], inverse_linear[j, 0, 1]
-            c, d = inverse_linear[j, 1, 0], inverse_linear[j, 1, 1]
-            xx, xy, yy = on_mosaic[0], on_mosaic[1], on_mosaic[2]
-            cov[i, j, 0] = a * a * xx + 2.0 * a * b * xy + b * b * yy
-            cov[i, j, 1] = a * c * xx + (a * d + b * c) * xy + b * d * yy
-            cov[i, j, 2] = c * c * xx + 2.0 * c * d * xy + d * d * yy

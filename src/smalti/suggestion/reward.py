@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.covariance import Centres
+from smalti.adjustment.centres import Centres
 from smalti.compiled import compiled, compiled_parallel, prange
 from smalti.geometry.outline import Outline
 from smalti.overlap.bounds import largest_reward_in_square, probability_bounds

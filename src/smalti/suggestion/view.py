@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.adjustment.adjustment import Adjustment
-from smalti.adjustment.covariance import Centres, Covariance
+from smalti.adjustment.centres import Centres
+from smalti.adjustment.covariance import Covariance
 from smalti.overlap.external import ExternalModel
 from smalti.records import Pair
 

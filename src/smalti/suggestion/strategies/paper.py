@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.covariance import determinant
+from smalti.adjustment.centres import determinant
 from smalti.overlap.rectangle import rectangle_probability
 from smalti.records import Suggestion
 from smalti.suggestion.reward import bound_expected_informativeness, expected_informativeness
