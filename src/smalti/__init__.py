@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from smalti.adjustment.centres import Centres
     from smalti.adjustment.covariance import Covariance
     from smalti.adjustment.link import Link, fit_link
+    from smalti.adjustment.local_covariance import LocalCovariance
     from smalti.adjustment.refinement import Refinement, refine
     from smalti.agents import Agent, OracleAgent, PrecomputedAgent
     from smalti.errors import SmaltiError
@@ -49,6 +50,7 @@ _HOME = {
     "Pair": "smalti.records",
     "PositionSensor": "smalti.overlap.external",
     "PrecomputedAgent": "smalti.agents",
+    "LocalCovariance": "smalti.adjustment.local_covariance",
     "Refinement": "smalti.adjustment.refinement",
     "SmaltiError": "smalti.errors",
     "StopReason": "smalti.loop",
@@ -79,6 +81,7 @@ __all__ = [
     "FixedProbabilities",
     "Landmarks",
     "Link",
+    "LocalCovariance",
     "NoExternalModel",
     "OracleAgent",
     "Outline",

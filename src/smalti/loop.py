@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.adjustment.adjustment import Adjustment, Reference
-from smalti.adjustment.covariance import Covariance
 from smalti.adjustment.link import fit_link
+from smalti.adjustment.local_covariance import LocalCovariance
 from smalti.adjustment.refinement import Refinement, refine
 from smalti.agents.agent import Agent
 from smalti.errors import ModelError, PairError
@@ -50,7 +50,7 @@ class ActiveLoop:
     person; only who answers differs. Equal answers in equal order give equal states, to the last bit.
     """
 
-    covariance: Covariance
+    covariance: LocalCovariance
     untrained: ExternalModel
     strategy: Strategy
     stop_rule: StopRule
@@ -79,7 +79,7 @@ class ActiveLoop:
         if shape != (frames, frames):
             raise ModelError(f"the external model speaks of {shape[0]} frames, the sequence has {frames}")
         return cls(
-            covariance=Covariance(adjustment),
+            covariance=LocalCovariance(adjustment),
             untrained=external,
             strategy=Paper() if strategy is None else strategy,
             stop_rule=StopRule() if stop_rule is None else stop_rule,
@@ -133,7 +133,7 @@ class ActiveLoop:
             raise PairError(f"pair {pair} is given twice: forget the earlier answer first")
         covariance = self.covariance
         if answer.landmarks is not None:
-            covariance = Covariance(self.adjustment.add(fit_link(answer.landmarks, self.adjustment.family)))
+            covariance = LocalCovariance(self.adjustment.add(fit_link(answer.landmarks, self.adjustment.family)))
         return replace(self, covariance=covariance, answers=(*self.answers, answer))
 
     def forget(self, pair: Pair) -> ActiveLoop:
@@ -145,7 +145,7 @@ class ActiveLoop:
             raise PairError(f"pair {pair} has no answer to forget")
         covariance = self.covariance
         if answer.landmarks is not None:
-            covariance = Covariance(self.adjustment.remove(pair))
+            covariance = LocalCovariance(self.adjustment.remove(pair))
         kept = tuple(other for other in self.answers if other.pair != pair)
         return replace(self, covariance=covariance, answers=kept)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from smalti.adjustment.cholesky import BlockCholesky, Pattern
-from smalti.adjustment.selected import sandwiched_diagonal
+from smalti.adjustment.selected import inverse_diagonal, sandwiched_diagonal
 
 GRAPHS = {
     "one_node": (1, []),
@@ -95,3 +95,14 @@ def test_the_sandwich_leaves_its_arguments_alone():
     sandwiched_diagonal(factor, *blocks)
     for array, copy in zip(blocks, before, strict=True):
         np.testing.assert_array_equal(array, copy)
+
+
+@pytest.mark.parametrize("k", [1, 3, 6])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_the_inverse_alone_has_the_diagonal_of_the_dense_one(graph, k):
+    nodes, edges = GRAPHS[graph]
+    factor, dense = random_factor(np.random.default_rng([5, k]), nodes, edges, k)
+    expected = np.linalg.inv(dense).reshape(nodes, k, nodes, k)
+    found = inverse_diagonal(*factor.arrays)
+    for node in range(nodes):
+        np.testing.assert_allclose(found[node], expected[node, :, node], rtol=1e-8, atol=1e-10)

@@ -147,9 +147,9 @@ class Adjustment:
     def best_reference(self) -> int:
         """Return the frame relative to which the others are known best, on average."""
         # Imported here: the covariance is computed from an adjustment.
-        from smalti.adjustment.covariance import Covariance  # noqa: PLC0415
+        from smalti.adjustment.local_covariance import LocalCovariance  # noqa: PLC0415
 
-        centres = Covariance(self).centres
+        centres = LocalCovariance(self).centres
         return int(np.argmin(np.sum(centres.spread_squared, axis=0)))
 
     def _with(self, links: dict[Pair, Link], changed: Pair) -> Adjustment:

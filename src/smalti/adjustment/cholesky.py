@@ -116,6 +116,11 @@ class BlockCholesky:
         return successor
 
     @property
+    def matrix(self) -> tuple[Blocks, Blocks]:
+        """The matrix itself: diagonal in elimination order, blocks below it by slot."""
+        return self._matrix_diagonal, self._matrix_lower
+
+    @property
     def arrays(self) -> tuple[Indices, Indices, Blocks, Blocks]:
         """The factor as kernels want it: column starts, rows of slots, blocks, inverted pivots."""
         return self.pattern.column_start, self.pattern.slot_row, self._lower, self._pivot_inverse
@@ -138,7 +143,7 @@ class BlockCholesky:
 
     def _compute(self, columns: Indices) -> None:
         pattern = self.pattern
-        failed = _factorise(
+        failed = factorise_columns(
             columns,
             pattern.column_start,
             pattern.slot_row,
@@ -238,7 +243,7 @@ def _take_over(
 
 
 @compiled
-def _factorise(
+def factorise_columns(
     columns: Indices,
     column_start: Indices,
     slot_row: Indices,
@@ -328,9 +333,28 @@ def solve_in_place(
     column_start: Indices, slot_row: Indices, lower: Blocks, pivot_inverse: Blocks, work: Blocks
 ) -> None:
     """Solve for `work` (n·k, m) in elimination order, vectorised over the m right-hand sides."""
+    everywhere = np.ones(pivot_inverse.shape[0], dtype=np.bool_)
+    solve_sparse_in_place(column_start, slot_row, lower, pivot_inverse, work, everywhere)
+
+
+@compiled
+def solve_sparse_in_place(
+    column_start: Indices,
+    slot_row: Indices,
+    lower: Blocks,
+    pivot_inverse: Blocks,
+    work: Blocks,
+    present: NDArray[np.bool_],
+) -> None:
+    """Solve as `solve_in_place` does for right-hand sides that are zero but at the places `present`, which it spoils.
+
+    The way up the elimination tree passes only through columns above those places.
+    """
     nodes, k = pivot_inverse.shape[0], pivot_inverse.shape[1]
     m = work.shape[1]
     for column in range(nodes):
+        if not present[column]:
+            continue
         base = column * k
         for a in range(k - 1, -1, -1):
             scale = pivot_inverse[column, a, a]
@@ -341,6 +365,7 @@ def solve_in_place(
                 for x in range(m):
                     work[base + a, x] += scale * work[base + b, x]
         for slot in range(column_start[column], column_start[column + 1]):
+            present[slot_row[slot]] = True
             row = slot_row[slot] * k
             for a in range(k):
                 for b in range(k):

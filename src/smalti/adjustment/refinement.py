@@ -67,6 +67,12 @@ def refine(adjustment: Adjustment) -> Refinement:
     return Refinement(adjustment.in_pixels(maps), cost, steps, converged)
 
 
+def normal_blocks(adjustment: Adjustment, unit_maps: Transforms) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return JᵀJ of all frames, the reference included: blocks (N, f, f) on the diagonal and (L, f, f) a link."""
+    _, relative, _ = _residuals(adjustment, unit_maps)
+    return _information(adjustment, *_jacobians(adjustment, relative, adjustment.family.tangent))
+
+
 def _start(adjustment: Adjustment) -> Transforms:
     """Return the linear solution, or maps composed along links where it turns a frame inside out.
 
@@ -116,6 +122,16 @@ def _jacobians(
     )
 
 
+def _information(
+    adjustment: Adjustment, jacobian_i: NDArray[np.float64], jacobian_j: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    freedom = jacobian_i.shape[2]
+    diagonal = np.zeros((adjustment.frames, freedom, freedom))
+    for side, jacobian in ((0, jacobian_i), (1, jacobian_j)):
+        np.add.at(diagonal, adjustment.ends[:, side], np.swapaxes(jacobian, 1, 2) @ jacobian)
+    return diagonal, np.swapaxes(jacobian_i, 1, 2) @ jacobian_j
+
+
 def _step(
     adjustment: Adjustment,
     maps: Transforms,
@@ -125,20 +141,16 @@ def _step(
     damping: float,
 ) -> Transforms:
     """Return the maps after one damped step."""
-    frames, freedom = adjustment.frames, jacobian_i.shape[2]
-    flat = residual.reshape(-1, 6, 1)
-    diagonal = np.zeros((frames, freedom, freedom))
-    gradient = np.zeros((frames, freedom, 1))
+    diagonal, off_diagonal = _information(adjustment, jacobian_i, jacobian_j)
+    freedom = diagonal.shape[1]
+    gradient = np.zeros((adjustment.frames, freedom, 1))
     for side, jacobian in ((0, jacobian_i), (1, jacobian_j)):
-        transposed = np.swapaxes(jacobian, 1, 2)
-        np.add.at(diagonal, adjustment.ends[:, side], transposed @ jacobian)
-        np.add.at(gradient, adjustment.ends[:, side], transposed @ flat)
-    inner = (adjustment.ends_free >= 0).all(axis=1)
-    off_diagonal = (np.swapaxes(jacobian_i, 1, 2) @ jacobian_j)[inner]
+        np.add.at(gradient, adjustment.ends[:, side], np.swapaxes(jacobian, 1, 2) @ residual.reshape(-1, 6, 1))
     entries = np.arange(freedom)
     diagonal[:, entries, entries] *= 1.0 + damping
+    inner = (adjustment.ends_free >= 0).all(axis=1)
     try:
-        factor = BlockCholesky(adjustment.pattern, diagonal[adjustment.free], off_diagonal)
+        factor = BlockCholesky(adjustment.pattern, diagonal[adjustment.free], off_diagonal[inner])
     except NotPositiveDefiniteError:
         return np.zeros_like(maps)  # no mosaic at all: costs more than any, so that the next step is damped more
     increments = -factor.solve(gradient[adjustment.free])[..., 0]

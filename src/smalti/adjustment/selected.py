@@ -33,6 +33,62 @@ def sandwiched_diagonal(factor: BlockCholesky, diagonal: Blocks, lower: Blocks, 
 
 
 @compiled
+def inverse_diagonal(column_start: Indices, slot_row: Indices, lower: Blocks, pivot_inverse: Blocks) -> Blocks:
+    """Return the diagonal blocks (n, k, k) of S⁻¹ alone, nodes in elimination order."""
+    nodes, k = pivot_inverse.shape[0], pivot_inverse.shape[1]
+    largest = 0
+    for column in range(nodes):
+        largest = max(largest, column_start[column + 1] - column_start[column])
+    diagonal = np.zeros((nodes, k, k))
+    below = np.zeros((len(slot_row), k, k))
+    inverse = np.empty((largest * k, largest * k))  # Σ_ss
+    w = np.empty((largest * k, k))
+    carried = np.empty((largest * k, k))  # Σ_ss W
+    for column in range(nodes - 1, -1, -1):
+        first, last = column_start[column], column_start[column + 1]
+        size = (last - first) * k
+        for slot in range(first, last):
+            part = (slot - first) * k
+            for a in range(k):
+                for b in range(k):
+                    total = 0.0
+                    for c in range(b, k):
+                        total += lower[slot, a, c] * pivot_inverse[column, c, b]
+                    w[part + a, b] = total
+            for other in range(first, slot):
+                at = _find(column_start, slot_row, slot_row[other], slot_row[slot])
+                offset = (other - first) * k
+                for a in range(k):
+                    for b in range(k):
+                        inverse[part + a, offset + b] = below[at, a, b]
+                        inverse[offset + b, part + a] = below[at, a, b]
+            for a in range(k):
+                for b in range(k):
+                    inverse[part + a, part + b] = diagonal[slot_row[slot], a, b]
+        for a in range(size):
+            for b in range(k):
+                carried[a, b] = 0.0
+            for c in range(size):
+                scale = inverse[a, c]
+                for b in range(k):
+                    carried[a, b] += scale * w[c, b]
+        for a in range(k):
+            for b in range(k):
+                total = 0.0
+                for c in range(max(a, b), k):
+                    total += pivot_inverse[column, c, a] * pivot_inverse[column, c, b]
+                for c in range(size):
+                    total += w[c, a] * carried[c, b]
+                diagonal[column, a, b] = total
+        for slot in range(first, last):
+            part = (slot - first) * k
+            for a in range(k):
+                for b in range(k):
+                    below[slot, a, b] = -carried[part + a, b]
+    return diagonal
+
+
+@compiled
 def _sandwich(
     column_start: Indices,
     slot_row: Indices,

@@ -66,8 +66,14 @@ def run(options: argparse.Namespace) -> None:
         raise UsageError(f"--jobs {options.jobs}: give at least 1")
     folder = make_folder(options.out)
     total = len(settings.runs) * settings.queries
-    with tqdm(total=total, unit="question", disable=options.quiet, dynamic_ncols=True) as bar:
-        runs = conduct(settings, folder, workers=min(options.jobs, len(settings.runs)), on_progress=bar.update)
+    first = "starting (compiles for half a minute on first use)"
+    with tqdm(total=total, unit="question", desc=first, disable=options.quiet, dynamic_ncols=True) as bar:
+
+        def show(questions: int) -> None:
+            bar.set_description("asking", refresh=False)
+            bar.update(questions)
+
+        runs = conduct(settings, folder, workers=min(options.jobs, len(settings.runs)), on_progress=show)
     written = write_report(settings, runs, folder)
     if not options.quiet:
         print(_closing_words(settings, folder, len(written)))

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from smalti.adjustment.adjustment import Adjustment
 from smalti.adjustment.centres import Centres
-from smalti.adjustment.covariance import Covariance
+from smalti.adjustment.local_covariance import LocalCovariance
 from smalti.overlap.external import ExternalModel
-from smalti.records import Pair
+from smalti.records import Pair, Transforms
 
 CLOSEST_ASKED = 2
 """Candidates lie at least this many frames apart: consecutive ones are the chain's business."""
@@ -23,7 +23,7 @@ class View:
     Everything is computed when first looked at: a strategy pays for what it uses.
     """
 
-    def __init__(self, covariance: Covariance, external: ExternalModel, settled: frozenset[Pair]) -> None:
+    def __init__(self, covariance: LocalCovariance, external: ExternalModel, settled: frozenset[Pair]) -> None:
         """`settled` are the pairs that were answered, whatever the answer was."""
         self.covariance = covariance
         self.external = external
@@ -47,6 +47,11 @@ class View:
         for pair in (*self.adjustment.links, *self.settled):
             allowed[pair.i, pair.j] = False
         return allowed
+
+    @property
+    def mosaic_from_frame(self) -> Transforms:
+        """(N, 2, 3): the linear mosaic, which asks."""
+        return self.adjustment.mosaic_from_frame
 
     @property
     def centres(self) -> Centres:

@@ -39,8 +39,7 @@ class Sawhney:
 
 def arc_lengths(view: View) -> NDArray[np.float64]:
     """Return l (N, N) of all pairs, registered or not (Eq. sawhney_overlap_score)."""
-    adjustment = view.adjustment
-    maps, outline = adjustment.mosaic_from_frame, adjustment.outline
+    maps, outline = view.mosaic_from_frame, view.adjustment.outline
     centres = apply(maps, outline.centre[None])[:, 0]
     corners = apply(maps, outline.corners)
     radius = np.linalg.norm(corners - centres[:, None], axis=2).mean(axis=1)

@@ -22,7 +22,7 @@ class Xia:
 
     def rank(self, view: View, top: int) -> list[Suggestion]:
         """Return the first candidates by the later frame, then by the earlier one."""
-        adjustment = view.adjustment
-        inside = adjustment.outline.contains(centre_in_other(adjustment.mosaic_from_frame, adjustment.outline))
+        outline = view.adjustment.outline
+        inside = outline.contains(centre_in_other(view.mosaic_from_frame, outline))
         later, earlier = np.nonzero((view.candidates & (inside | inside.T)).T)
         return [Suggestion(Pair(int(i), int(j)), 1.0) for i, j in zip(earlier[:top], later[:top], strict=True)]
