@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.adjustment.cholesky import BlockCholesky, NotPositiveDefiniteError, Pattern
+from smalti.adjustment.cholesky import BlockCholesky, NotPositiveDefiniteError
+from smalti.adjustment.pattern import Pattern
 
 each_block_size = pytest.mark.parametrize("k", [1, 3, 4, 6])
 each_seed = pytest.mark.parametrize("seed", range(4))

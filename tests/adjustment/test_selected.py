@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.adjustment.cholesky import BlockCholesky, Pattern
+from smalti.adjustment.cholesky import BlockCholesky
+from smalti.adjustment.pattern import Pattern
 from smalti.adjustment.selected import inverse_diagonal, sandwiched_diagonal
 
 GRAPHS = {

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from smalti.adjustment.cholesky import BlockCholesky, NotPositiveDefiniteError, Pattern
+from smalti.adjustment.cholesky import BlockCholesky, NotPositiveDefiniteError
 from smalti.adjustment.link import Link, normalised
+from smalti.adjustment.pattern import Pattern
 from smalti.errors import PairError, SingularSystemError, UsageError
 from smalti.geometry.affine import IDENTITY, compose, invert
 from smalti.geometry.family import AFFINE, Family

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.cholesky import Blocks, Indices, multiply_sparse, solve_in_place
+from smalti.adjustment.cholesky import Blocks, multiply_sparse, solve_in_place
+from smalti.adjustment.pattern import Indices
 from smalti.compiled import compiled, compiled_parallel, prange
 from smalti.geometry.outline import Outline
 from smalti.records import Transforms
@@ -53,6 +54,8 @@ def distribute_centres(
     noise_forth: Blocks,
     noise_back: Blocks,
     basis: NDArray[np.float64],
+    shift_x: int,
+    shift_y: int,
     place: Indices,
     maps: Transforms,
     inverses: Transforms,
@@ -74,7 +77,6 @@ def distribute_centres(
     frames = place.shape[0]
     noises, n, k = noise_diagonal.shape[0], noise_diagonal.shape[1], noise_diagonal.shape[2]
     width = 1 if noises == 3 else 2  # columns a frame: the parameters of one plane that shift its centre
-    shift_x, shift_y = _shift(basis, 0), _shift(basis, 1)
     mean = np.empty((frames, frames, 2))
     cov = np.empty((frames, frames, 3))
     parts = (frames + FRAMES_AT_ONCE - 1) // FRAMES_AT_ONCE
@@ -166,12 +168,3 @@ def _spread_on_mosaic(
     total += x * (own_j[0, 0] * x + (own_j[0, 1] + own_j[1, 0]) * y + own_j[0, 2] + own_j[2, 0])
     total += y * (own_j[1, 1] * y + own_j[1, 2] + own_j[2, 1]) + own_j[2, 2]
     return float(total)
-
-
-@compiled
-def _shift(basis: NDArray[np.float64], row: int) -> int:
-    """Return which parameter shifts that row of a map."""
-    for parameter in range(basis.shape[2]):
-        if basis[row, 2, parameter] != 0.0:
-            return parameter
-    return -1

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from smalti.adjustment.adjustment import Adjustment
 from smalti.adjustment.centres import Centres, distribute_centres
-from smalti.adjustment.cholesky import Blocks, Indices, multiply_sparse
+from smalti.adjustment.cholesky import Blocks, multiply_sparse
+from smalti.adjustment.pattern import Indices
 from smalti.adjustment.selected import sandwiched_diagonal
 from smalti.geometry.affine import apply, invert
 from smalti.geometry.outline import Outline
@@ -58,6 +59,8 @@ class Covariance:
             *adjustment.factor.arrays,
             *noise.symmetric(),
             family.basis,
+            family.shift(0),
+            family.shift(1),
             place,
             adjustment.unit_maps,
             invert(adjustment.unit_maps),

@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from smalti.adjustment.adjustment import Adjustment
 from smalti.adjustment.centres import Centres
-from smalti.adjustment.cholesky import BlockCholesky, Blocks, Indices, Pattern, factorise_columns, solve_sparse_in_place
+from smalti.adjustment.cholesky import BlockCholesky, Blocks, factorise_columns, solve_sparse_in_place
+from smalti.adjustment.pattern import Indices, Pattern
 from smalti.adjustment.refinement import normal_blocks
 from smalti.adjustment.selected import inverse_diagonal
 from smalti.compiled import compiled, compiled_parallel, prange
+from smalti.errors import SingularSystemError
 from smalti.geometry.affine import compose, invert
 from smalti.records import Transforms
 
@@ -59,11 +61,12 @@ class LocalCovariance:
     def centres(self) -> Centres:
         """The distribution of γ_ij for all pairs, both directions."""
         adjustment, pattern = self.adjustment, self._pattern
+        family = adjustment.family
         # Held to begin with: the root of the elimination tree, so that holding another instead reaches one path only.
         factor = self._held(int(pattern.node_at[-1]))
         _, matrix_lower = factor.matrix
         diagonal, _ = self._information
-        mean, cov = _distribute(
+        mean, cov, failed = _distribute(
             *factor.arrays,
             pattern.row_start,
             pattern.row_column,
@@ -72,12 +75,19 @@ class LocalCovariance:
             np.ascontiguousarray(diagonal[pattern.node_at]),
             matrix_lower,
             pattern.place,
-            adjustment.family.tangent,
+            family.tangent,
+            family.shift_direction(0),
+            family.shift_direction(1),
             adjustment.unit_maps,
             invert(adjustment.unit_maps),
             adjustment.outline.unit,
             *adjustment.outline.centre_x_y,
         )
+        if failed.any():
+            frame = int(np.argmax(failed)) * GROUP
+            raise SingularSystemError(
+                f"frame {frame}: the links do not determine how frames far from it lie, check their landmarks"
+            )
         return Centres(adjustment.outline, mean, cov)
 
     def _held(self, frame: int) -> BlockCholesky:
@@ -110,13 +120,17 @@ def _distribute(
     matrix_lower: Blocks,
     place: Indices,
     tangent: NDArray[np.float64],
+    shift_x: int,
+    shift_y: int,
     maps: Transforms,
     inverses: Transforms,
     unit: float,
     centre_x: float,
     centre_y: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return mean (N, N, 2) and covariance (N, N, 3) of γ_ij in pixels; maps are in the adjustment's units.
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return mean (N, N, 2) and covariance (N, N, 3) of γ_ij in pixels, and which groups have none.
+
+    Maps are in the adjustment's units.
 
     The centre is the origin of the units: γ_ij changes by Q δ_i 0̃ - δ_j γ̃_ij, Q being the linear part of Θ_j⁻¹ Θ_i. A
     thread takes a group of frames i, holds the one in its middle by a prior as strong as its own links (relative places
@@ -126,16 +140,16 @@ def _distribute(
     The noise of a pseudo-point is 1 px by construction of the link, so the result is in px² whatever the unit.
     """
     frames, freedom = place.shape[0], tangent.shape[0]
-    shift_x, shift_y = _shift(tangent, 0), _shift(tangent, 1)
     mean = np.empty((frames, frames, 2))
     cov = np.empty((frames, frames, 3))
     groups = (frames + GROUP - 1) // GROUP
+    failed = np.zeros(groups, dtype=np.bool_)
     for group in prange(groups):
         begin, end = group * GROUP, min((group + 1) * GROUP, frames)
         held = place[(begin + end) // 2]
         own_diagonal, own_lower, own_pivots = diagonal.copy(), lower.copy(), pivot_inverse.copy()
         own_diagonal[held] *= 2.0
-        factorise_columns(
+        broken = factorise_columns(
             _path(parent, held),
             column_start,
             slot_row,
@@ -147,6 +161,9 @@ def _distribute(
             own_lower,
             own_pivots,
         )
+        if broken >= 0:
+            failed[group] = True
+            continue
         own = _as_maps(inverse_diagonal(column_start, slot_row, own_lower, own_pivots), tangent, place)
         for first in range(begin, end, FRAMES_AT_ONCE):
             count = min(FRAMES_AT_ONCE, end - first)
@@ -173,16 +190,7 @@ def _distribute(
                     mean[i],
                     cov[i],
                 )
-    return mean, cov
-
-
-@compiled
-def _shift(tangent: NDArray[np.float64], row: int) -> int:
-    """Return which direction shifts that row of a map."""
-    for direction in range(tangent.shape[0]):
-        if tangent[direction, row, 2] != 0.0:
-            return direction
-    return -1
+    return mean, cov, failed
 
 
 @compiled

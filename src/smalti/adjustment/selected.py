@@ -17,7 +17,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.cholesky import BlockCholesky, Blocks, Indices
+from smalti.adjustment.cholesky import BlockCholesky, Blocks
+from smalti.adjustment.pattern import Indices
 from smalti.compiled import compiled
 
 Matrix = NDArray[np.float64]

@@ -41,6 +41,14 @@ class Family:
         """The rows of a map that each plane's parameters determine."""
         return ((0,), (1,)) if self.planes == 2 else ((0, 1),)
 
+    def shift(self, row: int) -> int:
+        """Return which of its plane's parameters shifts that row of a map."""
+        return int(np.flatnonzero(self.basis[row, 2])[0])
+
+    def shift_direction(self, row: int) -> int:
+        """Return which direction of `tangent` shifts that row of a map."""
+        return min(row, self.planes - 1) * self.size + self.shift(row)
+
     @property
     def tangent(self) -> NDArray[np.float64]:
         """(freedom, 2, 3): the directions in which a map of the family can move."""
