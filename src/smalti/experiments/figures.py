@@ -27,6 +27,7 @@ COLOURS = {
     "xia": "#6b705c",
 }
 OTHER_COLOUR = "#333333"
+LARGEST_PICTURE = 150
 
 
 def draw_figures(settings: StudySettings, runs: list[Run], folder: Path) -> None:
@@ -164,7 +165,14 @@ def _evolution(run: Run) -> Figure:
             np.maximum(spreads[column], scale.vmin or 1e-9), norm=scale, cmap="viridis", interpolation="none"
         )
         reward = run.pictures[f"reward-{query}"]
-        bottom.imshow(reward / max(float(reward.max()), 1e-30), vmin=0, vmax=1, cmap="magma", interpolation="none")
+        bottom.imshow(
+            _pooled(reward) / max(float(reward.max()), 1e-30),
+            vmin=0,
+            vmax=1,
+            cmap="magma",
+            interpolation="none",
+            extent=(-0.5, len(reward) - 0.5, len(reward) - 0.5, -0.5),
+        )
         top.set_title(f"after {query}")
         for ax in (top, bottom):
             ax.tick_params(labelsize=6)
@@ -174,6 +182,15 @@ def _evolution(run: Run) -> Figure:
         figure.colorbar(image, ax=list(axes[0]), shrink=0.8, label="px²")
     figure.suptitle(f"{run.settings.strategy}, seed {run.settings.seed}: what is unknown, and what is worth asking")
     return figure
+
+
+def _pooled(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the largest value of each block, so that a single bright pair stays visible."""
+    size = -(-len(matrix) // LARGEST_PICTURE)
+    padded = np.pad(matrix, (0, -len(matrix) % size))
+    blocks = padded.reshape(len(padded) // size, size, len(padded) // size, size)
+    largest: NDArray[np.float32] = blocks.max(axis=(1, 3))
+    return largest
 
 
 def _positive_range(matrices: Iterable[NDArray[np.float32]]) -> tuple[float, float]:
