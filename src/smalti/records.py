@@ -17,6 +17,9 @@ Points: TypeAlias = NDArray[np.float64]
 Transforms: TypeAlias = NDArray[np.float64]
 """(..., 2, 3) affine maps."""
 
+PairNumbers: TypeAlias = NDArray[np.int64]
+"""(n, 2), the frames of a pair a row."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Pair:

@@ -15,7 +15,6 @@ from smalti.suggestion.reward import (
     bound_expected_informativeness,
     expected_informativeness,
     informativeness,
-    largest_expected_informativeness,
     position_probability,
     position_probability_bounds,
 )
@@ -104,6 +103,6 @@ def test_bound_is_zero_for_pairs_that_are_not_wanted(centres: Centres) -> None:
 
 
 def test_no_expected_informativeness_exceeds_the_constant(centres: Centres, all_pairs: np.ndarray) -> None:
-    constant = largest_expected_informativeness(OUTLINE)
+    constant = 2 * OUTLINE.outer_half_side**2 / np.pi
     assert constant == pytest.approx(2 * (80.0**2 + 60.0**2) / 4 / math.pi, rel=1e-14)
     assert expected_informativeness(centres, all_pairs).max() <= constant

@@ -52,7 +52,9 @@ def largest_reward_in_square(dx: float, dy: float, xx: float, xy: float, yy: flo
     """Return a bound on √det Σ times the probability of that square, for the price of one exponential.
 
     Along each eigenvector √ν f_a is at most √ν, and at most the width 2a over √(2π) times the largest value of the
-    exponential within the interval.
+    exponential within the interval. So it is at most 2a²/π for every pair.
+
+    Differs from the paper, whose asymptotic bounds lack the square of a; this one is not only asymptotic.
     """
     along, across, large, small = _along_eigenvectors(dx, dy, xx, xy, yy)
     widest = 2.0 * half_side / math.sqrt(2.0 * math.pi)

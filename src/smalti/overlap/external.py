@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from smalti.errors import ModelError
 from smalti.geometry.outline import Outline
 from smalti.overlap.rectangle import rectangle_probability
-
-PairNumbers = NDArray[np.int64]
-"""(n, 2), frames of a pair a row."""
+from smalti.records import PairNumbers
 
 
 class ExternalModel(Protocol):

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from smalti.errors import ModelError
-from smalti.overlap.external import PairNumbers
+from smalti.records import PairNumbers
 
 SHARPNESS = 3.0
 """β of the logistic function."""

@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 
 from smalti.adjustment.centres import Centres
 from smalti.compiled import compiled, compiled_parallel, prange
-from smalti.geometry.outline import Outline
 from smalti.overlap.bounds import largest_reward_in_square, probability_bounds
 from smalti.overlap.rectangle import probability_in_rectangle, rectangle_probability
-
-PairNumbers = NDArray[np.int64]
+from smalti.records import PairNumbers
 
 
 def informativeness(centres: Centres) -> NDArray[np.float64]:
@@ -49,15 +47,6 @@ def bound_expected_informativeness(centres: Centres, wanted: NDArray[np.bool_]) 
     """Return an upper bound of P^pos·U, and of Υ·U, for the wanted pairs i < j (N, N), zero elsewhere."""
     o = centres.outline
     return _bound_products(centres.mean, centres.cov, wanted, *o.centre_x_y, o.outer_half_side)
-
-
-def largest_expected_informativeness(outline: Outline) -> float:
-    """Return what P^pos·U exceeds for no pair: 2 a_out²/π.
-
-    Differs from the paper, whose asymptotic bounds lack the square of a; since f_a(x, ν) ≤ a √(2/(πν)) for every
-    x and ν, this one is not only asymptotic.
-    """
-    return 2.0 * outline.outer_half_side**2 / math.pi
 
 
 @compiled_parallel

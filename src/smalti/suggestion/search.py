@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-PairNumbers = NDArray[np.int64]
+from smalti.records import PairNumbers
 
 EVALUATED_AT_ONCE = 512
 
