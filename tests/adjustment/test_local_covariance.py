@@ -115,6 +115,11 @@ def test_a_thousand_frames_leave_the_digits_of_neighbours():
     assert (covariance.centres.determinant[n, n + 1] > 0).all()
 
 
+def test_a_thousand_frames_are_why_the_paper_s_covariance_does_not_choose_the_questions():
+    _, cov = Covariance(adjusted(1000, ())).centre(999, 998)
+    assert abs(cov[0, 0] - 1 / 3) > 1 / 3
+
+
 def test_places_relative_to_each_other_do_not_depend_on_the_reference():
     world = raster(30)
     agent = world.agent(2)

@@ -145,9 +145,8 @@ def _finish_row(
 ) -> None:
     """Write the distribution of the centre of frame i in every frame j."""
     for j in range(maps.shape[0]):
-        dx, dy = maps[i, 0, 2] - maps[j, 0, 2], maps[i, 1, 2] - maps[j, 1, 2]
         a, b, c, d = inverses[j, 0, 0], inverses[j, 0, 1], inverses[j, 1, 0], inverses[j, 1, 1]
-        x, y = a * dx + b * dy, c * dx + d * dy
+        x, y = centre_seen(maps, inverses, i, j)
         mean[j, 0], mean[j, 1] = x * unit + centre_x, y * unit + centre_y
         if i == j:
             cov[j] = 0.0
@@ -158,6 +157,13 @@ def _finish_row(
         cov[j, 0] = a * a * xx + 2.0 * a * b * xy + b * b * yy
         cov[j, 1] = a * c * xx + (a * d + b * c) * xy + b * d * yy
         cov[j, 2] = c * c * xx + 2.0 * c * d * xy + d * d * yy
+
+
+@compiled
+def centre_seen(maps: Transforms, inverses: Transforms, i: int, j: int) -> tuple[float, float]:
+    """Return γ_ij in the adjustment's units, in which the centre of a frame is its origin."""
+    dx, dy = maps[i, 0, 2] - maps[j, 0, 2], maps[i, 1, 2] - maps[j, 1, 2]
+    return inverses[j, 0, 0] * dx + inverses[j, 0, 1] * dy, inverses[j, 1, 0] * dx + inverses[j, 1, 1] * dy
 
 
 @compiled

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.adjustment.adjustment import Adjustment
-from smalti.adjustment.centres import Centres
+from smalti.adjustment.centres import Centres, centre_seen
 from smalti.adjustment.cholesky import BlockCholesky, Blocks, factorise_columns, solve_sparse_in_place
 from smalti.adjustment.pattern import Indices, Pattern
 from smalti.adjustment.refinement import normal_blocks
@@ -263,9 +263,8 @@ def _write_row(
     """Write the distribution of the centre of frame i in every frame j."""
     t_xx, t_xy, t_yy = own[i, 0, 2, 0, 2], own[i, 0, 2, 1, 2], own[i, 1, 2, 1, 2]
     for j in range(maps.shape[0]):
-        dx, dy = maps[i, 0, 2] - maps[j, 0, 2], maps[i, 1, 2] - maps[j, 1, 2]
         a, b, c, d = inverses[j, 0, 0], inverses[j, 0, 1], inverses[j, 1, 0], inverses[j, 1, 1]
-        x, y = a * dx + b * dy, c * dx + d * dy
+        x, y = centre_seen(maps, inverses, i, j)
         mean[j, 0], mean[j, 1] = x * unit + centre_x, y * unit + centre_y
         if i == j:
             cov[j] = 0.0
