@@ -4,9 +4,10 @@ With S the normal matrix and F the derivative of the cost's gradient by the land
 covariance S⁻¹ F Fᵀ S⁻¹ (Eq. covariance_propagation_haralick). F Fᵀ is as sparse as S, so every wanted part of
 the product comes from solves with the sparse factor: no matrix over all parameters is ever formed.
 
-This is the covariance of the maps themselves, relative to the reference frame, and exact for that. What it says of two
-frames that are near each other but hundreds of frames from the reference is a difference of large numbers and loses its
-digits; `local_covariance.py` does not.
+This is the covariance of the maps themselves, relative to the reference frame. For single pairs (`joint`, `centre`) it
+keeps its digits, as everything comes from the same few columns. For all pairs at once (`centres`) the place of two
+frames that are near each other but hundreds of frames from the reference is a difference of large numbers that were
+computed along different ways, and loses them; `local_covariance.py` does not.
 """
 
 from __future__ import annotations

@@ -2,11 +2,12 @@
 
 Differs from the paper, which propagates noise through the linear adjustment about one reference (`covariance.py`).
 There, the place of one frame in its neighbour is the difference of two places that are both uncertain by everything
-between them and the reference, and at 1000 frames no digit of it is left. In local increments Θ ← Θ (I + δ) a link
-depends on its two frames relative to each other only. Its Jacobian at the linear solution, J, gives the information
-JᵀJ on the mosaic up to a common motion, the inverse of that is the covariance, and *any* frame may be held to take the
-common motion out. Each group of frames is judged with one of its own held, so that what is near is computed from small
-numbers. The two covariances agree to first order in the links' residuals; for a chain they are the same.
+between them and the reference: for all pairs at once, at 1000 frames, no digit of it is left. In local increments
+Θ ← Θ (I + δ) a link depends on its two frames relative to each other only. Its Jacobian at the linear solution, J,
+gives the information JᵀJ on the mosaic up to a common motion, the inverse of that is the covariance, and *any* frame
+may be held to take the common motion out. Each group of frames is judged with one of its own held, so that what is
+near is computed from small numbers. The two covariances agree to first order in the links' residuals; for a chain they
+are the same.
 """
 
 from __future__ import annotations
