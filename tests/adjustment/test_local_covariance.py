@@ -143,3 +143,13 @@ def test_a_frame_beyond_the_sequence_is_refused():
     for i, j in ((-1, 2), (2, 5)):
         with pytest.raises(UsageError, match="frames 0 to 4 only"):
             covariance.centre(i, j)
+
+
+def test_a_linear_solution_that_mirrors_a_frame_still_has_a_covariance():
+    adjustment = adjusted(20, (0, 4))
+    maps = adjustment.unit_maps.copy()
+    maps[7, 0] *= -1
+    adjustment.unit_maps = maps
+    covariance = LocalCovariance(adjustment)
+    assert np.isfinite(covariance.centres.cov).all()
+    np.testing.assert_allclose(covariance.centres.cov[3, 15], packed(covariance.centre(3, 15)[1]), rtol=1e-5)

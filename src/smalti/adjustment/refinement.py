@@ -69,7 +69,7 @@ def refine(adjustment: Adjustment) -> Refinement:
 
 def normal_blocks(adjustment: Adjustment, unit_maps: Transforms) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return JᵀJ of all frames, the reference included: blocks (N, f, f) on the diagonal and (L, f, f) a link."""
-    _, relative, _ = _residuals(adjustment, unit_maps)
+    relative = _relative_maps(adjustment, unit_maps)
     return _information(adjustment, *_jacobians(adjustment, relative, adjustment.family.tangent))
 
 
@@ -96,16 +96,21 @@ def _start(adjustment: Adjustment) -> Transforms:
 
 
 def _residuals(adjustment: Adjustment, maps: Transforms) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Return the cost, P = Θ_i⁻¹ Θ_j (L, 3, 3), and the residuals P R - T̂ R (L, 2, 3) of every link."""
+    """Return the cost, P (L, 3, 3), and the residuals P R - T̂ R (L, 2, 3); a mirrored frame costs more than any."""
     if not (np.linalg.det(maps[:, :, :2]) > 0).all():
         nothing = np.empty((0, 3, 3))
         return np.inf, nothing, nothing
-    ends = adjustment.ends
-    relative = square(compose(invert(maps)[ends[:, 0]], maps[ends[:, 1]]))
+    relative = _relative_maps(adjustment, maps)
     residual = (relative @ adjustment.terms.side_j - adjustment.terms.side_i)[:, :2]
     # The adjustment's lengths are in units of the frame, the noise of a link in pixels.
     cost = float(np.sum(residual**2)) * adjustment.outline.unit**2
     return cost, relative, residual
+
+
+def _relative_maps(adjustment: Adjustment, maps: Transforms) -> NDArray[np.float64]:
+    """Return P = Θ_i⁻¹ Θ_j (L, 3, 3) of every link."""
+    i, j = adjustment.ends.T
+    return square(compose(invert(maps)[i], maps[j]))
 
 
 def _jacobians(
