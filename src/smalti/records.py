@@ -41,6 +41,11 @@ class Pair:
             raise PairError(f"pair {self}: the sequence has frames 0 to {frames - 1} only")
 
 
+def pair_key(i: NDArray[np.int64] | int, j: NDArray[np.int64] | int) -> NDArray[np.int64]:
+    """Return pairs as single numbers that sort as the pairs do."""
+    return np.asarray(i, dtype=np.int64) * 2**31 + np.asarray(j, dtype=np.int64)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Landmarks:
     """Points that show the same scene in two frames; row k belongs to row k, x before y.

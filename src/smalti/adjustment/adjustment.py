@@ -20,7 +20,7 @@ from smalti.errors import PairError, SingularSystemError, UsageError
 from smalti.geometry.affine import IDENTITY, compose, invert
 from smalti.geometry.family import AFFINE, Family
 from smalti.geometry.outline import Outline
-from smalti.records import Pair, Transforms
+from smalti.records import Pair, Transforms, pair_key
 
 MIN_FRAMES = 2
 
@@ -65,7 +65,7 @@ class Adjustment:
                 raise PairError(f"pair {link.pair} is given twice")
             by_pair[link.pair] = link
         self.links: Mapping[Pair, Link] = MappingProxyType(by_pair)
-        self.terms = _LinkTerms.of(list(by_pair.values()), outline, family, self.reference)
+        self.terms = LinkTerms.of(list(by_pair.values()), outline, family, self.reference)
         self._factorise(None, None)
 
     def add(self, link: Link) -> Adjustment:
@@ -113,7 +113,7 @@ class Adjustment:
         """Where systems over the free frames have blocks."""
         return self.factor.pattern
 
-    @cached_property
+    @property
     def ends(self) -> NDArray[np.int64]:
         """(L, 2): the frames i, j of every link, in the order of `links`."""
         return self.terms.ends
@@ -207,7 +207,7 @@ class Adjustment:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _LinkTerms:
+class LinkTerms:
     """What each link adds to the normal equations, links in the order of their pairs."""
 
     reference: int
@@ -221,7 +221,8 @@ class _LinkTerms:
     right_j: NDArray[np.float64]
 
     @classmethod
-    def of(cls, links: list[Link], outline: Outline, family: Family, reference: int) -> _LinkTerms:
+    def of(cls, links: list[Link], outline: Outline, family: Family, reference: int) -> LinkTerms:
+        """Compute the terms of links that come in the order of their pairs."""
         sides = [normalised(link, outline.unit_from_pixels) for link in links]
         ends = np.array([(link.pair.i, link.pair.j) for link in links], dtype=np.int64).reshape(-1, 2)
         side_i = np.array([side for side, _ in sides]).reshape(-1, 3, 3)
@@ -244,12 +245,11 @@ class _LinkTerms:
                 right_j[:, plane] -= (np.swapaxes(a_j, 1, 2) @ fixed_residual[:, row, :, None])[..., 0]
         return cls(reference, ends, side_i, side_j, ii, ij, jj, right_i, right_j)
 
-    def changed(self, pair: Pair, link: Link | None, outline: Outline, family: Family) -> _LinkTerms:
+    def changed(self, pair: Pair, link: Link | None, outline: Outline, family: Family) -> LinkTerms:
         """Return the terms with `link` in the place of the pair's, or without the pair."""
-        key = self.ends[:, 0] * (self.ends.max() + pair.j + 2) + self.ends[:, 1]
-        at = int(np.searchsorted(key, pair.i * (self.ends.max() + pair.j + 2) + pair.j))
+        at = int(np.searchsorted(pair_key(*self.ends.T), pair_key(pair.i, pair.j)))
         present = at < len(self.ends) and tuple(self.ends[at]) == (pair.i, pair.j)
-        own = None if link is None else _LinkTerms.of([link], outline, family, self.reference)
+        own = None if link is None else LinkTerms.of([link], outline, family, self.reference)
         arrays = {}
         for name in ("ends", "side_i", "side_j", "ii", "ij", "jj", "right_i", "right_j"):
             kept = np.delete(getattr(self, name), at, axis=0) if present else getattr(self, name)

@@ -10,21 +10,18 @@ from numpy.typing import NDArray
 
 from smalti.errors import PairError
 from smalti.interchange.landmarks_csv import read_landmarks
-from smalti.records import Answer, Landmarks, Pair, Points
+from smalti.records import Answer, Landmarks, Pair, PairNumbers, Points, pair_key
 
 
 class PrecomputedAgent:
     """Says yes for the pairs that it has landmarks of, and no for all others."""
 
-    def __init__(
-        self, pairs: NDArray[np.int64], points_i: Points, points_j: Points, sigma: NDArray[np.float64]
-    ) -> None:
+    def __init__(self, pairs: PairNumbers, points_i: Points, points_j: Points, sigma: NDArray[np.float64]) -> None:
         """Take a table of one landmark a row, rows of a pair together and pairs in order."""
-        self._first, self._second = pairs[:, 0], pairs[:, 1]
-        key = self._key(pairs[:, 0], pairs[:, 1])
-        if (np.diff(key) < 0).any():
+        self._pairs = pairs
+        self._keys = pair_key(*pairs.T)
+        if (np.diff(self._keys) < 0).any():
             raise PairError("a table of landmarks must be in the order of its pairs")
-        self._sorted_key = key
         self._points_i, self._points_j, self._sigma = points_i, points_j, sigma
 
     @classmethod
@@ -55,17 +52,12 @@ class PrecomputedAgent:
 
     def landmarks(self, pair: Pair) -> Landmarks | None:
         """Return the landmarks of a pair, or None if the table has none."""
-        key = self._key(np.int64(pair.i), np.int64(pair.j))
-        rows = slice(*np.searchsorted(self._sorted_key, [key, key + 1]))
+        key = pair_key(pair.i, pair.j)
+        rows = slice(*np.searchsorted(self._keys, [key, key + 1]))
         if rows.start == rows.stop:
             return None
         return Landmarks(pair, self._points_i[rows], self._points_j[rows], self._sigma[rows])
 
     def pairs(self) -> list[Pair]:
         """Return all pairs that the table has landmarks of, in order."""
-        table = np.column_stack([self._first, self._second])
-        return [Pair(int(i), int(j)) for i, j in np.unique(table, axis=0)]
-
-    @staticmethod
-    def _key(i: NDArray[np.int64] | np.int64, j: NDArray[np.int64] | np.int64) -> NDArray[np.int64]:
-        return np.asarray(i * 2**31 + j)
+        return [Pair(int(i), int(j)) for i, j in np.unique(self._pairs, axis=0)]

@@ -5,12 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from smalti.errors import UsageError
-
-if TYPE_CHECKING:
-    from smalti.experiments.study import StudySettings
 
 # Named here too, so that help needs not import the engine; a test keeps them the same.
 EXPERIMENTS = ("raster", "circle")
@@ -51,7 +48,7 @@ def run(options: argparse.Namespace) -> None:
     # Imported here: help and usage errors do not wait for the engine.
     from tqdm import tqdm  # noqa: PLC0415
 
-    from smalti.experiments.report import write_report  # noqa: PLC0415
+    from smalti.experiments.report import summarise, write_report  # noqa: PLC0415
     from smalti.experiments.study import StudySettings, conduct, make_folder  # noqa: PLC0415
 
     settings = StudySettings(
@@ -76,7 +73,8 @@ def run(options: argparse.Namespace) -> None:
         runs = conduct(settings, folder, workers=min(options.jobs, len(settings.runs)), on_progress=show)
     written = write_report(settings, runs, folder)
     if not options.quiet:
-        print(_closing_words(settings, folder, len(written)))
+        print(_closing_words(summarise(settings, runs)))
+        print(f"{len(written)} files in {folder}: curves.csv, summary.json and the figures, rmsd.png first")
 
 
 def _whole_numbers(text: str) -> tuple[int, ...]:
@@ -86,14 +84,11 @@ def _whole_numbers(text: str) -> tuple[int, ...]:
         raise UsageError(f"--seeds {text}: give whole numbers with commas between them") from None
 
 
-def _closing_words(settings: StudySettings, folder: Path, files: int) -> str:
-    import json  # noqa: PLC0415
-
-    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    lines = [f"{'relative RMSD, px':<18}" + "".join(f"{name:>15}" for name in settings.strategies)]
-    queries = summary["strategies"][settings.strategies[0]]["relative_rmsd_px"]
-    for query in queries:
-        cells = (summary["strategies"][name]["relative_rmsd_px"][query]["mean"] for name in settings.strategies)
-        lines.append(f"after {query:<12}" + "".join(f"{cell:>15.2f}" for cell in cells))
-    lines.append(f"{files} files in {folder}: curves.csv, summary.json and the figures, rmsd.png first")
+def _closing_words(summary: dict[str, Any]) -> str:
+    """Return the mean error of every strategy as a table."""
+    errors = {name: strategy["relative_rmsd_px"] for name, strategy in summary["strategies"].items()}
+    lines = [f"{'relative RMSD, px':<18}" + "".join(f"{name:>15}" for name in errors)]
+    for query in next(iter(errors.values())):
+        cells = "".join(f"{of_strategy[query]['mean']:>15.2f}" for of_strategy in errors.values())
+        lines.append(f"after {query:<12}{cells}")
     return "\n".join(lines)
