@@ -24,8 +24,9 @@ def test_the_version_is_that_of_the_project_file_and_the_changelog():
 
 def test_folders_import_only_folders_before_them():
     order = (
-        *("errors", "compiled", "records", "geometry", "adjustment", "overlap", "suggestion"),
-        *("interchange", "agents", "loop", "experiments", "cli"),
+        *("errors", "compiled", "records", "geometry", "synthetic", "frames", "rendering", "adjustment"),
+        *("registration", "appearance", "overlap", "suggestion", "interchange", "agents", "belief", "loop"),
+        *("project", "report", "building", "experiments", "cli"),
     )
     for path in (ROOT / "src" / "smalti").rglob("*.py"):
         room = path.relative_to(ROOT / "src" / "smalti").with_suffix("").parts[0]

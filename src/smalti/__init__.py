@@ -18,15 +18,19 @@ if TYPE_CHECKING:
     from smalti.adjustment.local_covariance import LocalCovariance
     from smalti.adjustment.refinement import Refinement, refine
     from smalti.agents import Agent, OracleAgent, PrecomputedAgent
+    from smalti.building.build import build
     from smalti.errors import SmaltiError
     from smalti.geometry.family import AFFINE, SIMILARITY, TRANSLATION, Family
     from smalti.geometry.outline import Outline
     from smalti.loop import ActiveLoop, StopReason, StopRule
     from smalti.overlap.external import ExternalModel, FixedProbabilities, NoExternalModel, PositionSensor
     from smalti.overlap.signatures import WeightedSignatures
+    from smalti.project.project import Project
     from smalti.records import Answer, Landmarks, Pair, Suggestion, Verdict
+    from smalti.rendering.mosaic import Mosaic
     from smalti.suggestion.strategies import STRATEGIES, Strategy, strategy_named
     from smalti.suggestion.view import View
+    from smalti.synthetic.sequence import SyntheticSequence
 
 _HOME = {
     "AFFINE": "smalti.geometry.family",
@@ -60,6 +64,10 @@ _HOME = {
     "Verdict": "smalti.records",
     "View": "smalti.suggestion.view",
     "WeightedSignatures": "smalti.overlap.signatures",
+    "build": "smalti.building.build",
+    "Project": "smalti.project.project",
+    "Mosaic": "smalti.rendering.mosaic",
+    "SyntheticSequence": "smalti.synthetic.sequence",
     "fit_link": "smalti.adjustment.link",
     "refine": "smalti.adjustment.refinement",
     "strategy_named": "smalti.suggestion.strategies",
@@ -82,21 +90,25 @@ __all__ = [
     "Landmarks",
     "Link",
     "LocalCovariance",
+    "Mosaic",
     "NoExternalModel",
     "OracleAgent",
     "Outline",
     "Pair",
     "PositionSensor",
     "PrecomputedAgent",
+    "Project",
     "Refinement",
     "SmaltiError",
     "StopReason",
     "StopRule",
     "Strategy",
     "Suggestion",
+    "SyntheticSequence",
     "Verdict",
     "View",
     "WeightedSignatures",
+    "build",
     "fit_link",
     "refine",
     "strategy_named",

@@ -5,6 +5,8 @@
     ├── PairError               a pair is out of range, reversed, or given twice
     ├── SingularSystemError     a frame hangs on no link, so nothing says where it is
     ├── ModelError              an external model does not fit the sequence
+    ├── InputError              a video, an image or a mask cannot be used; names the file
+    ├── ProjectError            a project cannot be opened, or is not the one that is asked for
     ├── TableError              a file of landmarks cannot be read; names the file and the line
     ├── OutputError             a result cannot be written
     └── UsageError              the call itself is wrong; the command line exits with 2
@@ -38,6 +40,14 @@ class SingularSystemError(SmaltiError):
 
 class ModelError(SmaltiError):
     """An external model does not fit the sequence."""
+
+
+class InputError(SmaltiError):
+    """A video, an image or a mask cannot be used."""
+
+
+class ProjectError(SmaltiError):
+    """A project cannot be opened, or is not the one that is asked for."""
 
 
 class TableError(SmaltiError):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.adjustment.adjustment import Adjustment, Reference
-from smalti.adjustment.link import fit_link
+from smalti.adjustment.link import Link, fit_link
 from smalti.adjustment.local_covariance import LocalCovariance
 from smalti.adjustment.refinement import Refinement, refine
 from smalti.agents.agent import Agent
+from smalti.belief import FIRST_SURPRISES, Belief
 from smalti.errors import ModelError, PairError
 from smalti.geometry.family import AFFINE, Family
 from smalti.geometry.outline import Outline
@@ -24,6 +25,9 @@ from smalti.suggestion.prediction import predicted_error
 from smalti.suggestion.strategies import Strategy
 from smalti.suggestion.strategies.paper import Paper
 from smalti.suggestion.view import View
+
+FEWEST_BETWEEN_JUDGEMENTS = 8
+"""Yes answers after which all links are judged anew; a fifth of the frames in long sequences."""
 
 
 class StopReason(StrEnum):
@@ -48,13 +52,20 @@ class ActiveLoop:
 
     A value: `record` returns the next state and leaves this one as it is. It is the same loop for a program and for a
     person; only who answers differs. Equal answers in equal order give equal states, to the last bit.
+
+    With `largest_chi2` set, a link that contradicts the others is held instead of believed (see `smalti.belief`).
     """
 
     covariance: LocalCovariance
     untrained: ExternalModel
     strategy: Strategy
     stop_rule: StopRule
-    chain: frozenset[Pair]
+    chain: Mapping[Pair, Landmarks]
+    priors: frozenset[Pair] = frozenset()
+    noise: float = 1.0
+    largest_chi2: float | None = None
+    held: Mapping[Pair, Link] = field(default_factory=dict)
+    surprises: tuple[float, ...] = FIRST_SURPRISES
     answers: tuple[Answer, ...] = ()
 
     @classmethod
@@ -69,10 +80,19 @@ class ActiveLoop:
         family: Family = AFFINE,
         reference: Reference = 0,
         stop_rule: StopRule | None = None,
+        priors: Iterable[Landmarks] = (),
+        noise: float = 1.0,
+        largest_chi2: float | None = None,
     ) -> ActiveLoop:
-        """Begin with the pairs registered so far, each frame in one of them at least."""
-        links = [fit_link(landmarks, family) for landmarks in chain]
-        adjustment = Adjustment(frames, outline, links, family=family, reference=reference)
+        """Begin with the pairs registered so far, each frame in one of them at least.
+
+        `priors` are guesses that join parts nobody has registered, with a σ as large as the guess is wild; each goes as
+        soon as answers join what it joins. `noise` is the factor by which all landmarks are worse than their σ says.
+        """
+        chain, priors = list(chain), list(priors)
+        links = [_link(landmarks, family, noise) for landmarks in chain]
+        guesses = [fit_link(landmarks, family) for landmarks in priors]
+        adjustment = Adjustment(frames, outline, [*links, *guesses], family=family, reference=reference)
         if external is None:
             external = NoExternalModel(frames)
         shape = external.probabilities().shape
@@ -83,8 +103,17 @@ class ActiveLoop:
             untrained=external,
             strategy=Paper() if strategy is None else strategy,
             stop_rule=StopRule() if stop_rule is None else stop_rule,
-            chain=frozenset(adjustment.links),
+            chain={landmarks.pair: landmarks for landmarks in chain},
+            priors=frozenset(landmarks.pair for landmarks in priors),
+            noise=noise,
+            largest_chi2=largest_chi2,
         )
+
+    @property
+    def landmarks(self) -> dict[Pair, Landmarks]:
+        """Those of the chain and of every yes, believed or held."""
+        given = {answer.pair: answer.landmarks for answer in self.answers if answer.landmarks is not None}
+        return {**self.chain, **given}
 
     @property
     def adjustment(self) -> Adjustment:
@@ -105,7 +134,7 @@ class ActiveLoop:
     def view(self) -> View:
         """What the strategy sees."""
         settled = frozenset(answer.pair for answer in self.answers)
-        return View(self.covariance, self.external, settled)
+        return View(self.covariance, self.external, settled | self.chain.keys())
 
     @cached_property
     def predicted_error_px(self) -> float:
@@ -131,23 +160,35 @@ class ActiveLoop:
         pair.check_within(self.adjustment.frames)
         if pair in self.chain or any(earlier.pair == pair for earlier in self.answers):
             raise PairError(f"pair {pair} is given twice: forget the earlier answer first")
-        covariance = self.covariance
-        if answer.landmarks is not None:
-            covariance = LocalCovariance(self.adjustment.add(fit_link(answer.landmarks, self.adjustment.family)))
-        return replace(self, covariance=covariance, answers=(*self.answers, answer))
+        recorded = replace(self, answers=(*self.answers, answer))
+        if answer.landmarks is None:
+            return recorded
+        link = _link(answer.landmarks, self.adjustment.family, self.noise)
+        if self.largest_chi2 is None:
+            return recorded._with(Belief(self.adjustment.add(link), self.held))
+        belief = Belief(self.adjustment, self.held, self.largest_chi2, self.surprises).receive(link)
+        found = sum(earlier.landmarks is not None for earlier in recorded.answers)
+        if found % max(FEWEST_BETWEEN_JUDGEMENTS, self.adjustment.frames // 5) == 0:
+            belief = belief.settle(recorded.landmarks)
+        return recorded._with(belief)
+
+    def settle(self) -> ActiveLoop:
+        """Return the state after all links were judged anew: those that contradict the rest are held."""
+        if self.largest_chi2 is None:
+            return self
+        return self._with(Belief(self.adjustment, self.held, self.largest_chi2, self.surprises).settle(self.landmarks))
 
     def forget(self, pair: Pair) -> ActiveLoop:
-        """Return the state as if this pair had never been answered."""
+        """Return the state as if this pair had never been answered; what was believed of others stays."""
         for answer in self.answers:
             if answer.pair == pair:
                 break
         else:
             raise PairError(f"pair {pair} has no answer to forget")
-        covariance = self.covariance
-        if answer.landmarks is not None:
-            covariance = LocalCovariance(self.adjustment.remove(pair))
-        kept = tuple(other for other in self.answers if other.pair != pair)
-        return replace(self, covariance=covariance, answers=kept)
+        kept = replace(self, answers=tuple(other for other in self.answers if other.pair != pair))
+        if answer.landmarks is None:
+            return kept
+        return kept._with(Belief(self.adjustment, self.held).forget(pair))
 
     def replay(self, answers: Iterable[Answer]) -> ActiveLoop:
         """Return the state after a whole log of answers."""
@@ -170,8 +211,27 @@ class ActiveLoop:
         found = self.suggest(1)
         return found[0] if found else None
 
+    def _with(self, belief: Belief) -> ActiveLoop:
+        """Return the state with these links; a guess between parts that they join is dropped."""
+        adjustment = belief.adjustment
+        needed = frozenset(adjustment.needed_of(self.priors))
+        for pair in self.priors - needed:
+            adjustment = adjustment.remove(pair)
+        return replace(
+            self,
+            covariance=LocalCovariance(adjustment),
+            held=belief.held,
+            surprises=belief.surprises,
+            priors=needed,
+        )
+
     def _pairs(self, verdict: Verdict) -> NDArray[np.int64]:
-        pairs = [answer.pair for answer in self.answers if answer.verdict is verdict]
+        pairs = [answer.pair for answer in self.answers if answer.verdict is verdict and answer.pair not in self.held]
         if verdict is Verdict.YES:
-            pairs += sorted(self.chain)
+            pairs += sorted(self.chain.keys() - self.held.keys())
         return np.array([(pair.i, pair.j) for pair in pairs], dtype=np.int64).reshape(-1, 2)
+
+
+def _link(landmarks: Landmarks, family: Family, noise: float) -> Link:
+    link = fit_link(landmarks, family)
+    return link if noise == 1.0 else replace(link, root=link.root / noise)

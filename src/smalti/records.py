@@ -17,6 +17,9 @@ Points: TypeAlias = NDArray[np.float64]
 Transforms: TypeAlias = NDArray[np.float64]
 """(..., 2, 3) affine maps."""
 
+Homographies: TypeAlias = NDArray[np.float64]
+"""(..., 3, 3) maps of the plane with perspective."""
+
 PairNumbers: TypeAlias = NDArray[np.int64]
 """(n, 2), the frames of a pair a row."""
 
@@ -88,6 +91,10 @@ class Landmarks:
     def __len__(self) -> int:
         return len(self.points_i)
 
+    def of_pair(self, pair: Pair) -> Landmarks:
+        """Return the same landmarks under other numbers of the two frames, in the same order."""
+        return Landmarks(pair, self.points_i, self.points_j, self.sigma)
+
     @property
     def weights(self) -> NDArray[np.float64]:
         """(n,): 1/σ of every landmark."""
@@ -104,11 +111,12 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """An agent's word on a pair; a yes carries the landmarks."""
+    """An agent's word on a pair; a yes carries the landmarks, any answer may carry a reason in words."""
 
     pair: Pair
     verdict: Verdict
     landmarks: Landmarks | None = None
+    reason: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "verdict", Verdict(self.verdict))
@@ -118,19 +126,19 @@ class Answer:
             raise PairError(f"pair {self.pair}: the landmarks belong to pair {self.landmarks.pair}")
 
     @classmethod
-    def yes(cls, landmarks: Landmarks) -> Answer:
+    def yes(cls, landmarks: Landmarks, reason: str = "") -> Answer:
         """Say that the frames overlap, and where."""
-        return cls(landmarks.pair, Verdict.YES, landmarks)
+        return cls(landmarks.pair, Verdict.YES, landmarks, reason)
 
     @classmethod
-    def no(cls, pair: Pair) -> Answer:
+    def no(cls, pair: Pair, reason: str = "") -> Answer:
         """Say that the frames show different places."""
-        return cls(pair, Verdict.NO)
+        return cls(pair, Verdict.NO, None, reason)
 
     @classmethod
-    def unsure(cls, pair: Pair) -> Answer:
+    def unsure(cls, pair: Pair, reason: str = "") -> Answer:
         """Say that one cannot tell."""
-        return cls(pair, Verdict.UNSURE)
+        return cls(pair, Verdict.UNSURE, None, reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,6 +145,11 @@ class Adjustment:
         """Return the same links adjusted about another frame."""
         return Adjustment(self.frames, self.outline, self.links.values(), family=self.family, reference=reference)
 
+    def weighted(self, weights: Mapping[Pair, float]) -> Adjustment:
+        """Return the same links, each counted with a weight."""
+        links = [replace(link, root=link.root * np.sqrt(weights[pair])) for pair, link in self.links.items()]
+        return Adjustment(self.frames, self.outline, links, family=self.family, reference=self.reference)
+
     def best_reference(self) -> int:
         """Return the frame relative to which the others are known best, on average."""
         # Imported here: the covariance is computed from an adjustment.
@@ -152,6 +157,21 @@ class Adjustment:
 
         centres = LocalCovariance(self).centres
         return int(np.argmin(np.sum(centres.spread_squared, axis=0)))
+
+    def parts_without(self, pairs: Iterable[Pair]) -> NDArray[np.int64]:
+        """Return for every frame the number of its part (N,), were these pairs not linked."""
+        left_out = {(pair.i, pair.j) for pair in pairs}
+        kept = np.array([(int(i), int(j)) not in left_out for i, j in self.ends], dtype=bool)
+        i, j = self.ends[kept].T
+        graph = coo_array((np.ones(len(i)), (i, j)), shape=(self.frames, self.frames))
+        _, part = connected_components(graph, directed=False)
+        return np.asarray(part, dtype=np.int64)
+
+    def needed_of(self, pairs: Iterable[Pair]) -> list[Pair]:
+        """Return those of the pairs whose frames nothing but these pairs connects."""
+        pairs = sorted(pairs)
+        part = self.parts_without(pairs)
+        return [pair for pair in pairs if part[pair.i] != part[pair.j]]
 
     def _with(self, links: dict[Pair, Link], changed: Pair) -> Adjustment:
         successor = Adjustment.__new__(Adjustment)

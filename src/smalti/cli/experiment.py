@@ -11,7 +11,7 @@ from smalti.errors import UsageError
 
 # Named here too, so that help needs not import the engine; a test keeps them the same.
 EXPERIMENTS = ("raster", "circle")
-STRATEGIES = ("paper", "external-only", "position-only", "elibol", "sawhney", "xia")
+STRATEGIES = ("paper", "external-only", "position-only", "elibol", "sawhney", "xia", "area")
 DEFAULT_STRATEGIES = STRATEGIES[:5]
 FAMILIES = ("translation", "similarity", "affine")
 

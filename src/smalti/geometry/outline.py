@@ -89,6 +89,12 @@ class Outline:
         x, y = self.centre
         return np.array([[1.0, 0.0, -x], [0.0, 1.0, -y]]) / self.unit
 
+    def scaled(self, factor: float) -> Outline:
+        """Return the outline enlarged about its centre."""
+        x, y = self.centre_x_y
+        half_width, half_height = factor * self.width / 2, factor * self.height / 2
+        return Outline(x - half_width, y - half_height, x + half_width, y + half_height)
+
     def contains(self, points: Points, tolerance: float = 0.0) -> np.ndarray:
         """Tell for each point (..., 2) whether it lies in Ω."""
         x, y = points[..., 0], points[..., 1]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from smalti.errors import PairError, TableError
+from smalti.interchange.writing import write_text
 from smalti.records import Landmarks, Pair
 
 COLUMNS = ("frame_i", "frame_j", "x_i", "y_i", "x_j", "y_j")
@@ -34,6 +35,15 @@ def read_landmarks(path: Path, *, sigma: float = 1.0) -> list[Landmarks]:
         numbers_of_pair = np.array(rows)
         records.append(Landmarks(pair, numbers_of_pair[:, :2], numbers_of_pair[:, 2:], sigma))
     return records
+
+
+def write_landmarks(path: Path, records: Iterable[Landmarks]) -> None:
+    """Write landmarks in the order of their pairs."""
+    lines = [",".join(COLUMNS)]
+    for record in sorted(records, key=lambda record: record.pair):
+        numbers = np.hstack([record.points_i, record.points_j])
+        lines += [f"{record.pair.i},{record.pair.j}," + ",".join(f"{number:.3f}" for number in row) for row in numbers]
+    write_text(path, "\n".join(lines) + "\n")
 
 
 def _check_header(path: Path, names: object) -> None:

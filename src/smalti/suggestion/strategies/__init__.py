@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from smalti.errors import UnknownNameError
+from smalti.suggestion.strategies.area import Area
 from smalti.suggestion.strategies.elibol import Elibol
 from smalti.suggestion.strategies.external_only import ExternalOnly
 from smalti.suggestion.strategies.paper import Paper
@@ -12,7 +13,8 @@ from smalti.suggestion.strategies.strategy import Strategy
 from smalti.suggestion.strategies.xia import Xia
 
 STRATEGIES: dict[str, Strategy] = {
-    strategy.name: strategy for strategy in (Paper(), ExternalOnly(), PositionOnly(), Elibol(), Sawhney(), Xia())
+    strategy.name: strategy
+    for strategy in (Paper(), ExternalOnly(), PositionOnly(), Elibol(), Sawhney(), Xia(), Area())
 }
 
 

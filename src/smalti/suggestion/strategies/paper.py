@@ -15,6 +15,9 @@ from smalti.suggestion.search import search
 from smalti.suggestion.strategies.strategy import as_suggestions
 from smalti.suggestion.view import View
 
+BOUND_MARGIN = 1 + 1e-9
+"""A bound is computed along another path than the reward: this leaves room for their rounding."""
+
 
 @dataclass(frozen=True, slots=True)
 class Paper:
@@ -24,7 +27,7 @@ class Paper:
 
     def rank(self, view: View, top: int) -> list[Suggestion]:
         """Return the best pairs by branch and bound."""
-        return _with_reasons(view, rank_by_expected_reward(view, view.external_probabilities, top))
+        return with_reasons(view, rank_by_expected_reward(view, view.external_probabilities, top))
 
 
 def rank_by_expected_reward(view: View, external: NDArray[np.float64], top: int) -> list[Suggestion]:
@@ -35,11 +38,10 @@ def rank_by_expected_reward(view: View, external: NDArray[np.float64], top: int)
     def evaluate(pairs: NDArray[np.int64]) -> NDArray[np.float64]:
         return external[pairs[:, 0], pairs[:, 1]] * expected_informativeness(view.centres, pairs)
 
-    # The bound is computed along another path than the reward: leave room for their rounding.
-    return as_suggestions(search(bound * (1 + 1e-9), wanted, evaluate, top))
+    return as_suggestions(search(bound * BOUND_MARGIN, wanted, evaluate, top))
 
 
-def _with_reasons(view: View, suggestions: list[Suggestion]) -> list[Suggestion]:
+def with_reasons(view: View, suggestions: list[Suggestion]) -> list[Suggestion]:
     """Say of each pair how likely it is to overlap, by either model, and how much is unknown of it."""
     i = np.array([suggestion.pair.i for suggestion in suggestions], dtype=np.int64)
     j = np.array([suggestion.pair.j for suggestion in suggestions], dtype=np.int64)

@@ -1,0 +1,92 @@
+"""Does a link agree with the mosaic? Its residual against what the other links predict, as a χ² of 6 degrees.
+
+The residual of a link is (P - T̂) R with P = Θ_i⁻¹ Θ_j on the refined mosaic; its covariance is one for the link's own
+noise plus what is uncertain about P.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.adjustment.adjustment import Adjustment
+from smalti.adjustment.cholesky import BlockCholesky, Blocks
+from smalti.adjustment.link import Link, normalised
+from smalti.adjustment.pattern import Pattern
+from smalti.adjustment.refinement import Refinement, normal_blocks
+from smalti.geometry.affine import compose, invert, square
+from smalti.records import Pair, Transforms
+
+DEGREES = 6
+
+LEAST_REDUNDANCY = 1e-6
+"""A direction in which a link is checked by less than this share of its own weight is not checked at all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """A refined mosaic to hold links against."""
+
+    adjustment: Adjustment
+    refined: Refinement
+
+    def of_new(self, link: Link) -> float:
+        """Return χ² of a link that is not part of the adjustment."""
+        residual, jacobian = self._residual(link)
+        predicted = jacobian @ self._joint(link.pair) @ jacobian.T + np.eye(DEGREES)
+        return float(residual @ np.linalg.solve(predicted, residual))
+
+    def of_part(self, pair: Pair) -> float:
+        """Return χ² of a link against all others; 0 where they say nothing about it."""
+        residual, jacobian = self._residual(self.adjustment.links[pair])
+        redundancy = np.eye(DEGREES) - jacobian @ self._joint(pair) @ jacobian.T
+        values, vectors = np.linalg.eigh(redundancy)
+        along = vectors.T @ residual
+        checked = values > LEAST_REDUNDANCY
+        return float(np.sum(along[checked] ** 2 / values[checked]))
+
+    def redundancy(self, pair: Pair) -> float:
+        """Return how much of a link's weight the others could replace: 0 for a bridge, towards 1 in a dense mosaic."""
+        _, jacobian = self._residual(self.adjustment.links[pair])
+        return 1.0 - float(np.trace(jacobian @ self._joint(pair) @ jacobian.T)) / DEGREES
+
+    def _residual(self, link: Link) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return (P - T̂) R (6,) and its derivatives by δ_i and δ_j (6, 2·freedom)."""
+        outline, tangent = self.adjustment.outline, self.adjustment.family.tangent
+        side_i, side_j = normalised(link, outline.unit_from_pixels)
+        i, j = link.pair.i, link.pair.j
+        relative = square(compose(invert(self._unit_maps[i]), self._unit_maps[j]))
+        mapped = relative @ side_j
+        residual = (mapped - side_i)[:2].ravel() * outline.unit
+        by_i = -(tangent @ mapped).reshape(len(tangent), DEGREES).T
+        by_j = (relative[:2, :2] @ (tangent @ side_j)).reshape(len(tangent), DEGREES).T
+        return residual, np.hstack([by_i, by_j]) * outline.unit
+
+    def _joint(self, pair: Pair) -> NDArray[np.float64]:
+        """Return the covariance of (δ_i, δ_j), common motions of the mosaic held, in the noise of the links."""
+        freedom = len(self.adjustment.family.tangent)
+        columns = np.zeros((self.adjustment.frames, freedom, 2 * freedom))
+        columns[pair.i, :, :freedom] = columns[pair.j, :, freedom:] = np.eye(freedom)
+        solved = self._factor.solve(columns)[[pair.i, pair.j]]
+        joint: NDArray[np.float64] = solved.reshape(2 * freedom, 2 * freedom) / self.adjustment.outline.unit**2
+        return joint
+
+    @cached_property
+    def _unit_maps(self) -> Transforms:
+        unit_from_pixels = self.adjustment.outline.unit_from_pixels
+        return compose(unit_from_pixels, compose(self.refined.mosaic_from_frame, invert(unit_from_pixels)))
+
+    @cached_property
+    def _factor(self) -> BlockCholesky:
+        diagonal, off_diagonal = self._information
+        grounded = diagonal.copy()
+        grounded[self.adjustment.reference] *= 2.0
+        pattern = Pattern.of(self.adjustment.frames, self.adjustment.ends)
+        return BlockCholesky(pattern, grounded, off_diagonal)
+
+    @cached_property
+    def _information(self) -> tuple[Blocks, Blocks]:
+        return normal_blocks(self.adjustment, self._unit_maps)

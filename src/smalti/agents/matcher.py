@@ -1,0 +1,78 @@
+"""An agent that looks for itself: matches of two frames, and the map that they agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.errors import UsageError
+from smalti.geometry.outline import Outline
+from smalti.records import Answer, Pair, Points
+from smalti.registration.fitting import FitSettings, fit_matches
+from smalti.registration.keypoints import Keypoints
+from smalti.registration.matching import match_keypoints
+
+Image: TypeAlias = NDArray[np.uint8]
+"""(h, w, 3), RGB."""
+
+Matcher: TypeAlias = Callable[[Image, Image], Any]
+"""Takes two images, returns the points (n, 2) of the first and of the second that show the same, or None."""
+
+
+class KeypointAgent:
+    """Matches the keypoints of two frames."""
+
+    def __init__(
+        self, keypoints_of: Callable[[int], Keypoints], outline: Outline, settings: FitSettings | None = None
+    ) -> None:
+        self._keypoints_of = keypoints_of
+        self._outline = outline
+        self._settings = FitSettings() if settings is None else settings
+
+    def answer(self, pair: Pair) -> Answer:
+        """Say yes with the matches that agree on a map, or no and why."""
+        points_i, points_j = match_keypoints(self._keypoints_of(pair.i), self._keypoints_of(pair.j))
+        return fit_matches(pair, points_i, points_j, self._outline, self._settings)
+
+
+class CallableAgent:
+    """Asks a matcher of the user's; what it returns is checked like the matches of keypoints."""
+
+    def __init__(
+        self, matcher: Matcher, read: Callable[[int], Image], outline: Outline, settings: FitSettings | None = None
+    ) -> None:
+        self._matcher = matcher
+        self._read = read
+        self._outline = outline
+        self._settings = FitSettings() if settings is None else settings
+
+    def answer(self, pair: Pair) -> Answer:
+        """Say yes with the matches that agree on a map, or no and why."""
+        found = self._matcher(self._read(pair.i), self._read(pair.j))
+        if found is None:
+            return Answer.no(pair, "the matcher found nothing")
+        points_i, points_j = (self._points(side) for side in self._two(found))
+        if len(points_i) != len(points_j):
+            raise UsageError(
+                f"pair {pair}: the matcher returned {len(points_i)} points for the first image and {len(points_j)} for "
+                "the second, each needs its partner"
+            )
+        return fit_matches(pair, points_i, points_j, self._outline, self._settings)
+
+    def _two(self, found: Any) -> tuple[Any, Any]:
+        try:
+            first, second = found
+        except (TypeError, ValueError):
+            raise UsageError("a matcher returns None, or two arrays of points (n, 2)") from None
+        return first, second
+
+    def _points(self, side: Any) -> Points:
+        points = np.asarray(side, dtype=np.float64)
+        if points.size == 0:
+            return np.empty((0, 2))
+        if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
+            raise UsageError(f"a matcher returns finite points of shape (n, 2), got {points.shape}")
+        return points

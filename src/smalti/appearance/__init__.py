@@ -1,0 +1,1 @@
+"""What frames look like as a whole."""

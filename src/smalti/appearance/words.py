@@ -1,0 +1,70 @@
+"""Visual words learned on the sequence, and a signature of every frame made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.geometry.outline import Outline
+from smalti.registration.keypoints import Keypoints
+
+WORDS = 1000
+CELL_PX = 100
+"""The strongest keypoint of every cell of this side stands for it, as in the paper's aerial study."""
+
+FEWEST_CELLS = 64
+"""A frame that is small in pixels is cut finer."""
+
+TRAINING_DESCRIPTORS = 20_000
+ROUNDS = 10
+
+
+def signatures_of(keypoints: Iterable[Keypoints], outline: Outline, seed: int = 0) -> NDArray[np.float64]:
+    """Return how often each frame shows each word (N, D), rows of length 1.
+
+    The words are the centres of k-means over the strongest keypoints of all frames, at most one for every five of them.
+    A frame without any keypoint looks like the mean of all frames.
+    """
+    shown = [strongest_of_cells(of_frame, outline).unit_descriptors for of_frame in keypoints]
+    together = np.concatenate(shown)
+    rng = np.random.default_rng(seed)
+    chosen = np.sort(rng.permutation(len(together))[:TRAINING_DESCRIPTORS])
+    words = learn_words(together[chosen], max(1, min(WORDS, len(chosen) // 5)), rng)
+    counts = np.array([np.bincount(_nearest(words, of_frame), minlength=len(words)) for of_frame in shown], dtype=float)
+    counts[counts.sum(axis=1) == 0] = counts.mean(axis=0) + 1.0
+    signatures: NDArray[np.float64] = counts / np.linalg.norm(counts, axis=1, keepdims=True)
+    return signatures
+
+
+def strongest_of_cells(keypoints: Keypoints, outline: Outline) -> Keypoints:
+    """Return the strongest keypoint of every cell of the frame."""
+    side = min(CELL_PX, float(np.sqrt(outline.area / FEWEST_CELLS)))
+    cell = np.floor((keypoints.points - [outline.left, outline.top]) / side).astype(np.int64)
+    # They come strongest first: the first of each cell.
+    _, first = np.unique(cell, axis=0, return_index=True)
+    kept = np.sort(first)
+    return Keypoints(keypoints.points[kept], keypoints.descriptors[kept], keypoints.strengths[kept])
+
+
+def learn_words(
+    descriptors: NDArray[np.float32], count: int, rng: np.random.Generator, rounds: int = ROUNDS
+) -> NDArray[np.float32]:
+    """Return `count` centres (count, d) of the descriptors by Lloyd's k-means."""
+    words = descriptors[np.sort(rng.permutation(len(descriptors))[:count])]
+    for _ in range(rounds):
+        nearest = _nearest(words, descriptors)
+        order = np.argsort(nearest, kind="stable")
+        used, start = np.unique(nearest[order], return_index=True)
+        sums = np.add.reduceat(descriptors[order], start, axis=0)
+        words = words.copy()  # a word that nothing is nearest to stays where it is
+        words[used] = sums / np.diff(np.append(start, len(order)))[:, None]
+    return words
+
+
+def _nearest(words: NDArray[np.float32], descriptors: NDArray[np.float32]) -> NDArray[np.int64]:
+    if not len(descriptors):
+        return np.empty(0, dtype=np.int64)
+    nearest: NDArray[np.int64] = np.argmax(descriptors @ words.T - 0.5 * np.sum(words**2, axis=1), axis=1)
+    return nearest

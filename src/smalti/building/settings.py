@@ -1,0 +1,50 @@
+"""What a build can be told."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
+
+from smalti.errors import UnknownNameError, UsageError
+from smalti.frames.settings import SourceSettings
+from smalti.suggestion.strategies import strategy_named
+
+Finish = Literal["auto", "affine", "homography"]
+
+ATTEMPTS_PER_FRAME = 3
+"""Matching attempts a frame that a build may spend by default, the chain included."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSettings:
+    """How to build; the frames and what is asked of them depend on all but `budget`, `target_px` and `finish`."""
+
+    source: SourceSettings = field(default_factory=SourceSettings)
+    mask: str = "auto"  # "auto", "none", or the path of an image
+    strategy: str = "area"
+    budget: int | None = None  # questions of the loop; None: so that all attempts together are 3 a frame
+    target_px: float | None = None
+    finish: Finish = "auto"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        strategy_named(self.strategy)
+        if self.finish not in get_args(Finish):
+            raise UnknownNameError("finish", self.finish, get_args(Finish))
+        if self.budget is not None and self.budget < 0:
+            raise UsageError(f"budget {self.budget}: give the number of questions, 0 for none")
+        if self.target_px is not None and not self.target_px > 0:
+            raise UsageError(f"target {self.target_px} px: give a positive number of pixels")
+        if self.seed < 0:
+            raise UsageError(f"seed {self.seed}: give a whole number, 0 or more")
+
+    def loop_budget(self, frames: int, spent: int) -> int:
+        """Return how many questions the loop may ask after `spent` attempts on the chain."""
+        if self.budget is not None:
+            return self.budget
+        return max(0, ATTEMPTS_PER_FRAME * frames - spent)
+
+    def binding(self) -> dict[str, Any]:
+        """Return what must be the same for a build to be resumed."""
+        everything = asdict(self)
+        return {name: everything[name] for name in ("source", "mask", "strategy", "seed")}

@@ -1,0 +1,53 @@
+"""A project in words: what `info` prints, and what a build says at its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smalti.project.project import Project
+
+
+def closing_words(project: Project) -> str:
+    """Say where things are, and how good."""
+    info = project.info()
+    frames = info["frames"]
+    mosaics = "one mosaic" if info["parts"] == 1 else f"{info['parts']} mosaics"
+    lines = [f"{frames['placed']} of {frames['read']} frames on {mosaics}: {project.folder / 'mosaic.png'}"]
+    lines += [f"  frame {number} is not placed: {reason}" for number, reason in list(project.not_placed.items())[:10]]
+    if len(project.not_placed) > 10:
+        lines.append(f"  … and {len(project.not_placed) - 10} more, see the report")
+    lines += _errors(info)
+    if info["held"]:
+        lines.append(f"{info['held']} matches contradict the others and were not believed, see the report")
+    lines.append(f"report: {project.folder / 'report.html'}")
+    return "\n".join(lines)
+
+
+def described(info: dict[str, Any]) -> str:
+    """Say everything that `info` knows, a line each."""
+    frames, chain = info["frames"], info["chain"]
+    lines = [
+        f"source      {info['source']}",
+        f"frames      {frames['read']} read, {frames['placed']} placed, {frames['set_aside']} set aside, "
+        f"{frames['not_placed']} not placed",
+        f"parts       {info['parts']}",
+        f"chain       {chain['links']} links, {chain['bridges']} bridges, {chain['checks']} checks",
+        f"asked       {info['asked']}: {info['yes']} yes, {info['no']} no, {info['unsure']} unsure; "
+        f"{info['held']} held; {info['attempts']} attempts in all",
+    ]
+    lines += _errors(info)
+    lines.append("seconds     " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in info["seconds"].items()))
+    return "\n".join(lines)
+
+
+def _errors(info: dict[str, Any]) -> list[str]:
+    lines = []
+    if info["chain_error_px"] is not None:
+        lines.append(f"chain       {info['chain_error_px']:.2f} px off where loops were found")
+    for part, (finish, left_out) in enumerate(zip(info["finish"] or [], info["left_out_px"] or [], strict=True)):
+        if finish in left_out:
+            name = "now" if info["parts"] == 1 else f"now, part {part + 1}"
+            lines.append(f"{name:<12}{left_out[finish]:.2f} px off on links left out of a trial fit ({finish} maps)")
+    if info["predicted_error_px"] is not None:
+        lines.append(f"predicted   {info['predicted_error_px']:.2f} px by the affine engine")
+    return lines

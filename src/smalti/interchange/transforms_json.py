@@ -1,0 +1,56 @@
+"""Transforms as JSON: a map per frame, with its direction and the pixel convention stated in the file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from smalti.geometry.affine import square
+from smalti.interchange.writing import write_text
+from smalti.records import Homographies, Transforms
+
+CONVENTION = (
+    "mosaic_from_frame: multiply (x, y, 1) of a pixel by the 3x3 matrix and divide by the third number to get its "
+    "place on the mosaic. x to the right, y down, the centre of the top-left pixel at (0, 0); the mosaic's coordinates "
+    "are those of the part's reference frame."
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrameTransform:
+    """What is written of a frame."""
+
+    number: int
+    label: str
+    part: int
+    affine: Transforms  # (2, 3)
+    final: Homographies  # (3, 3)
+    sigma_px: float
+
+
+def write_transforms(
+    path: Path, frames: Iterable[FrameTransform], *, size: tuple[int, int], references: list[int], apart: dict[int, str]
+) -> None:
+    """Write the maps of the frames of `size` (width, height) that were placed, and why the others were not."""
+    content: dict[str, Any] = {
+        "convention": CONVENTION,
+        "frame_width": size[0],
+        "frame_height": size[1],
+        "reference_frames": references,
+        "frames": [
+            {
+                "frame": frame.number,
+                "label": frame.label,
+                "part": frame.part,
+                "affine": square(frame.affine).tolist(),
+                "final": frame.final.tolist(),
+                "sigma_px": round(frame.sigma_px, 4),
+            }
+            for frame in frames
+        ],
+        "not_placed": [{"frame": number, "reason": reason} for number, reason in sorted(apart.items())],
+    }
+    write_text(path, json.dumps(content, indent=1) + "\n")

@@ -1,0 +1,18 @@
+"""Whole files or none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from smalti.errors import OutputError
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file beside its place and move it there."""
+    unfinished = path.with_name(path.name + ".part")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise OutputError(f"{path}: cannot be written ({error.strerror}); make room or check the rights") from None

@@ -1,0 +1,66 @@
+"""What a project's file holds, a record a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from smalti.records import Answer, Homographies, Pair, Transforms
+
+
+class Role(StrEnum):
+    """Why a pair was asked."""
+
+    CHAIN = "chain"  # consecutive frames
+    BRIDGE = "bridge"  # over a consecutive pair that failed
+    CHECK = "check"  # closes a triangle, to measure the noise
+    LOOP = "loop"  # suggested by the engine
+    ASIDE = "aside"  # to place a frame that had been set aside
+
+
+class LinkState(StrEnum):
+    """What became of a yes."""
+
+    BELIEVED = "believed"
+    HELD = "held"  # contradicts the others, and is not used
+
+
+@dataclass(frozen=True, slots=True)
+class FrameEntry:
+    """A frame of the source; one with a reason was set aside."""
+
+    number: int
+    label: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerEntry:
+    """An answer and the circumstances."""
+
+    answer: Answer
+    role: Role
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEntry:
+    """What the finished mosaic says of a yes."""
+
+    pair: Pair
+    state: LinkState
+    chi2: float  # of 6 degrees, against all other links
+    weight: float  # between 0 and 1, in the final fit
+    residual_px: float  # RMS of its landmarks on the final mosaic
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placement:
+    """Where a frame lies: on which mosaic, by which maps, how surely."""
+
+    number: int
+    part: int  # from 0, the largest first
+    chain: Transforms  # (2, 3): by the chain alone
+    affine: Transforms  # (2, 3)
+    final: Homographies  # (3, 3)
+    sigma_px: float  # of its centre relative to the part's reference frame, predicted

@@ -1,0 +1,221 @@
+"""A project: the folder of a build, to look at and to go on with."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.errors import OutputError, ProjectError
+from smalti.frames.settings import SourceSettings
+from smalti.frames.source import FrameSource, open_source
+from smalti.geometry.outline import Outline
+from smalti.interchange.landmarks_csv import read_landmarks
+from smalti.project.cache import Cache
+from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
+from smalti.project.evaluation import Evaluation, evaluate
+from smalti.project.store import FILE_NAME, Store
+from smalti.records import Verdict
+from smalti.rendering.mosaic import Mosaic
+
+
+class Project:
+    """The folder of a build. Everything that was learned is in one file; the folder `cache` may be deleted."""
+
+    def __init__(self, folder: Path, store: Store, source: str | list[str] | None = None) -> None:
+        """Wrap an open store; `source` is where the frames are now, if they were moved."""
+        self.folder = folder
+        self.store = store
+        self.cache = Cache(folder / "cache")
+        self._moved_to = source
+
+    @classmethod
+    def open(cls, folder: str | Path, *, source: str | Path | None = None) -> Project:
+        """Open the project in a folder; `source` says where its frames are now, if they were moved."""
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise ProjectError(f"{folder}: no such project; build one with: smalti build INPUT -o {folder}")
+        return cls(folder, Store.open(folder / FILE_NAME), None if source is None else str(source))
+
+    @classmethod
+    def begin(cls, folder: Path, source: FrameSource, location: str | list[str], binding: dict[str, Any]) -> Project:
+        """Make the project of a source, or go on with the one that is there if it is of the same."""
+        if folder.exists() and not folder.is_dir():
+            raise OutputError(f"{folder}: is a file, name a folder")
+        if folder.is_dir() and any(folder.iterdir()) and not (folder / FILE_NAME).exists():
+            raise OutputError(f"{folder}: is not empty and not a project, name another folder")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"{folder}: cannot be made ({error.strerror}), name another folder") from None
+        project = cls(folder, Store.create(folder / FILE_NAME), location)
+        facts = {
+            "fingerprint": source.fingerprint,
+            "binding": json.loads(json.dumps(binding)),
+            "location": location,
+            "width": source.width,
+            "height": source.height,
+        }
+        for name, what in (("fingerprint", "other frames"), ("binding", "other options")):
+            known = project.store.fact(name)
+            if known is not None and known != facts[name]:
+                project.close()
+                raise ProjectError(f"{folder}: holds a build of {what}; name another folder or delete this one")
+        project.store.keep_facts(**facts)
+        return project
+
+    @cached_property
+    def source(self) -> FrameSource:
+        """The frames, opened when first needed."""
+        location = self._moved_to or self.store.fact("location")
+        settings = SourceSettings(**self.store.fact("binding")["source"])
+        source = open_source(location, settings)
+        if source.fingerprint != self.store.fact("fingerprint"):
+            source.close()
+            raise ProjectError(
+                f"{source.path}: is not the source that {self.folder} was built from; give it by --source"
+            )
+        return source
+
+    @property
+    def width(self) -> int:
+        """Of the frames, in pixels."""
+        return int(self.store.fact("width"))
+
+    @property
+    def height(self) -> int:
+        """Of the frames, in pixels."""
+        return int(self.store.fact("height"))
+
+    @property
+    def outline(self) -> Outline:
+        """Of the frames."""
+        return Outline.of_pixels(self.width, self.height)
+
+    @property
+    def mask(self) -> NDArray[np.bool_] | None:
+        """Where the frames show the scene (h, w), None for everywhere."""
+        packed = self.store.fact("mask")
+        if packed is None:
+            return None
+        image = cv2.imdecode(np.frombuffer(base64.b64decode(packed), dtype=np.uint8), cv2.IMREAD_GRAYSCALE)
+        return np.asarray(image) > 0
+
+    def keep_mask(self, mask: NDArray[np.bool_] | None) -> None:
+        """Keep the mask."""
+        packed = None
+        if mask is not None:
+            _, image = cv2.imencode(".png", mask.astype(np.uint8) * 255)
+            packed = base64.b64encode(image.tobytes()).decode()
+        self.store.keep_facts(mask=packed, mask_is_known=True)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the mosaic was computed, by the answers there are."""
+        return bool(self.store.fact("finished_after") == len(self.answers))
+
+    @property
+    def frames(self) -> list[FrameEntry]:
+        """All frames of the source that were chosen."""
+        return self.store.frames()
+
+    @property
+    def answers(self) -> list[AnswerEntry]:
+        """All answers, in the order in which they were given."""
+        return self.store.answers()
+
+    @property
+    def links(self) -> list[LinkEntry]:
+        """What became of every yes."""
+        return self.store.links()
+
+    @property
+    def placements(self) -> list[Placement]:
+        """Where the frames lie; those that could not be placed are missing."""
+        return self.store.placements()
+
+    @property
+    def not_placed(self) -> dict[int, str]:
+        """The frames that lie on no mosaic, and why."""
+        placed = {placement.number for placement in self.placements}
+        return {
+            frame.number: frame.reason or "matches no other frame"
+            for frame in self.frames
+            if frame.number not in placed
+        }
+
+    @property
+    def parts(self) -> int:
+        """How many mosaics there are; more than one where the sequence could not be joined."""
+        return len({placement.part for placement in self.placements})
+
+    def mosaic(self, part: int = 0) -> Mosaic:
+        """Return a mosaic, to be rendered; part 0 is the largest."""
+        maps = {placement.number: placement.final for placement in self.placements if placement.part == part}
+        if not maps:
+            parts = self.parts
+            known = f"it has parts 0 to {parts - 1}" if parts else "nothing was placed, build it first"
+            raise ProjectError(f"{self.folder}: has no mosaic of part {part}; {known}")
+        return Mosaic(self.source, maps, self.width, self.height, self.mask)
+
+    def evaluate(self, landmarks: str | Path) -> Evaluation:
+        """Hold landmarks of a CSV file against the mosaic."""
+        path = Path(landmarks)
+        records = read_landmarks(path)
+        for record in records:
+            if record.pair.j >= len(self.frames):
+                raise ProjectError(
+                    f"{path}: speaks of frame {record.pair.j}, the project has frames 0 to {len(self.frames) - 1} only"
+                )
+        return evaluate(self.placements, records)
+
+    def info(self) -> dict[str, Any]:
+        """Return what there is to know in numbers."""
+        frames, answers, links = self.frames, self.answers, self.links
+        loop = [entry for entry in answers if entry.role is Role.LOOP]
+        verdicts = Counter(entry.answer.verdict for entry in loop)
+        believed = {entry.pair for entry in links if entry.state is LinkState.BELIEVED}
+        roles = Counter(entry.role for entry in answers if entry.answer.pair in believed)
+        facts = {
+            name: self.store.fact(name)
+            for name in ("predicted_error_px", "chain_error_px", "left_out_px", "finish", "noise", "stopped")
+        }
+        return {
+            "folder": str(self.folder),
+            "source": self.store.fact("location"),
+            "frames": {
+                "read": len(frames),
+                "placed": len(self.placements),
+                "set_aside": sum(bool(frame.reason) for frame in frames),
+                "not_placed": len(self.not_placed) if self.placements else len(frames),
+            },
+            "parts": self.parts,
+            "chain": {"links": roles[Role.CHAIN], "bridges": roles[Role.BRIDGE], "checks": roles[Role.CHECK]},
+            "asked": len(loop),
+            "yes": verdicts[Verdict.YES],
+            "no": verdicts[Verdict.NO],
+            "unsure": verdicts[Verdict.UNSURE],
+            "held": sum(entry.state is LinkState.HELD for entry in links),
+            "attempts": len(answers),
+            **facts,
+            "seconds": {name: round(seconds, 2) for name, seconds in self.store.stages().items()},
+        }
+
+    def close(self) -> None:
+        """Let go of the files."""
+        if "source" in self.__dict__:
+            self.source.close()
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

@@ -1,0 +1,1 @@
+"""What a build found, as one page for people."""

@@ -1,0 +1,135 @@
+"""Everything that the page tells of a project, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from smalti.errors import ProjectError
+from smalti.geometry.affine import apply
+from smalti.geometry.outline import Outline
+from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
+from smalti.project.project import Project
+from smalti.records import Homographies, Pair, Points
+from smalti.rendering.canvas import project as project_points
+
+FACTS = (
+    *("binding", "chain_error_px", "chain_predicted_px", "finish", "fingerprint", "guesses", "left_out_px"),
+    *("location", "noise", "predicted_error_px", "references", "stopped", "unjoined"),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """One mosaic."""
+
+    number: int  # from 0, the largest first
+    frames: tuple[int, ...]  # ascending
+    reference: int  # one of the frames
+    finish: str
+    left_out_px: float | None  # RMS of this finish on links left out of a trial fit; None where it was not measured
+    final: Homographies  # (n, 3, 3)
+    by_chain: Points  # (n, 2): the centres of the frames by the chain alone
+    centres: Points  # (n, 2): at last
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return f"mosaic {self.number + 1}"
+
+    @property
+    def moves_px(self) -> np.ndarray:
+        """(n,): by how much the answers moved the frames from where the chain had them."""
+        return np.asarray(np.linalg.norm(self.centres - self.by_chain, axis=1))
+
+    def segments(self, pairs: Sequence[Pair], centres: Points) -> np.ndarray:
+        """Return (m, 2, 2): the lines between the centres of those pairs that lie on this mosaic."""
+        place = {frame: n for n, frame in enumerate(self.frames)}
+        ends = [(place[pair.i], place[pair.j]) for pair in pairs if pair.i in place and pair.j in place]
+        return centres[np.array(ends, dtype=np.int64).reshape(-1, 2)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Findings:
+    """A finished project. Frames have their numbers in the source everywhere."""
+
+    source: str
+    outline: Outline
+    frames: tuple[FrameEntry, ...]
+    placements: Mapping[int, Placement]  # in the order of the frames
+    not_placed: Mapping[int, str]
+    answers: tuple[AnswerEntry, ...]
+    links: Mapping[Pair, LinkEntry]
+    roles: Mapping[Pair, Role]
+    parts: tuple[Part, ...]
+    facts: Mapping[str, Any]
+    seconds: Mapping[str, float]
+
+    @classmethod
+    def of(cls, project: Project) -> Findings:
+        """Read a project, which must be finished."""
+        if not project.is_finished:
+            raise ProjectError(f"{project.folder}: the build is not finished; go on with the same smalti build command")
+        facts = {name: project.store.fact(name) for name in FACTS}
+        placements = project.placements
+        answers = tuple(project.answers)
+        return cls(
+            source=name_source(facts["location"]),
+            outline=project.outline,
+            frames=tuple(project.frames),
+            placements={placement.number: placement for placement in placements},
+            not_placed=project.not_placed,
+            answers=answers,
+            links={link.pair: link for link in project.links},
+            roles={entry.answer.pair: entry.role for entry in answers},
+            parts=tuple(_part(n, placements, project.outline, facts) for n in range(project.parts)),
+            facts=facts,
+            seconds=project.store.stages(),
+        )
+
+    def pairs(self, state: LinkState, *roles: Role) -> list[Pair]:
+        """Return the links in a state, of these roles or of all."""
+        return [
+            pair
+            for pair, link in self.links.items()
+            if link.state is state and (not roles or self.roles[pair] in roles)
+        ]
+
+    @property
+    def trajectory(self) -> list[Pair]:
+        """Frames that follow each other. Where those between lie on another mosaic, no line leads over them."""
+        return [Pair(one, following) for one, following in pairwise(self.placements)]
+
+    def label(self, frame: int) -> str:
+        """Return a frame's number with its label."""
+        label = self.frames[frame].label
+        return f"{frame} ({label})" if label and label != str(frame) else str(frame)
+
+
+def name_source(location: str | list[str]) -> str:
+    """Return what to call a source: the name of a file or folder, a pattern, or how many images there are."""
+    if isinstance(location, list):
+        return f"{len(location)} images" if len(location) > 1 else name_source(location[0])
+    return location if "*" in location else Path(location).name or location
+
+
+def _part(number: int, placements: Sequence[Placement], outline: Outline, facts: Mapping[str, Any]) -> Part:
+    own = [placement for placement in placements if placement.part == number]
+    final = np.array([placement.final for placement in own])
+    centre = outline.centre[None]
+    finish = facts["finish"][number]
+    return Part(
+        number=number,
+        frames=tuple(placement.number for placement in own),
+        reference=facts["references"][number],
+        finish=finish,
+        left_out_px=facts["left_out_px"][number].get(finish),
+        final=final,
+        by_chain=apply(np.array([placement.chain for placement in own]), centre)[:, 0],
+        centres=project_points(final, centre)[:, 0],
+    )

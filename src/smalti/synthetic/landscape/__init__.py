@@ -1,0 +1,1 @@
+"""The layers of a procedural scene, in the order in which they are painted: land, ground, ways, houses, trees."""

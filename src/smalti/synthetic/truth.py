@@ -1,0 +1,119 @@
+"""How far estimated maps are from the truth, measured between frames that overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.errors import UsageError
+from smalti.geometry.affine import apply, compose, homogeneous, invert, square
+from smalti.geometry.outline import Outline
+from smalti.records import PairNumbers, Points, Transforms
+from smalti.synthetic.footprint import find_overlaps
+
+LEAST_OVERLAP = 0.1
+POINTS_A_SIDE = 9
+PAIRS_AT_ONCE = 8192
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairErrors:
+    """Distances, in the pixels of frame i, between where a point of j is and where it should be.
+
+    Over all pairs i < j that overlap and a grid of points of j that i sees too. They depend only on the maps
+    between frames: to shift, turn or distort the mosaic as a whole changes nothing.
+    """
+
+    pairs: PairNumbers  # (n, 2)
+    rms_of_pair: NDArray[np.float64]  # (n,)
+    max_of_pair: NDArray[np.float64]  # (n,)
+    rms: float  # over all points of all pairs
+    max: float
+    worst_of_frame: NDArray[np.float64]  # (N,), the largest of the frame's pairs' max; nan for a frame without pairs
+    median_of_frame: NDArray[np.float64]  # (N,), the median of the frame's pairs' rms; nan likewise
+
+
+def measure_errors(
+    estimated: NDArray[np.float64], truth: Transforms, outline: Outline, frames: Iterable[int] | None = None
+) -> PairErrors:
+    """Compare `mosaic_from_frame`, (n, 2, 3) or (n, 3, 3), with the truth (N, 2, 3).
+
+    `frames` are the numbers of those that were placed, in the order of `estimated`; all by default.
+    """
+    numbers = np.arange(len(truth)) if frames is None else np.array(list(frames), dtype=np.int64)
+    maps = _check(np.asarray(estimated, np.float64), numbers, len(truth))
+    order = np.argsort(numbers)
+    numbers, maps, exact = numbers[order], maps[order], truth[numbers[order]]
+    pairs = find_overlaps(exact, outline, LEAST_OVERLAP)
+    parts = [
+        _measure(maps, exact, pairs[start : start + PAIRS_AT_ONCE], outline)
+        for start in range(0, max(len(pairs), 1), PAIRS_AT_ONCE)
+    ]
+    squares, counts, largest = (np.concatenate(column) for column in zip(*parts, strict=True))
+    shared = counts > 0
+    if not shared.any():
+        raise UsageError(
+            f"of the {len(numbers)} frames given no two overlap by {LEAST_OVERLAP:.0%}: nothing to measure"
+        )
+    pairs, squares, counts, largest = numbers[pairs[shared]], squares[shared], counts[shared], largest[shared]
+    rms_of_pair = np.sqrt(squares / counts)
+    return PairErrors(
+        pairs,
+        rms_of_pair,
+        largest,
+        float(np.sqrt(squares.sum() / counts.sum())),
+        float(largest.max()),
+        _by_frame(pairs, largest, len(truth), np.max),
+        _by_frame(pairs, rms_of_pair, len(truth), np.median),
+    )
+
+
+def _check(estimated: NDArray[np.float64], numbers: NDArray[np.int64], frames: int) -> NDArray[np.float64]:
+    """Return the estimated maps as (n, 3, 3), or say what is wrong with them."""
+    if len(set(numbers.tolist())) < len(numbers) or not ((numbers >= 0) & (numbers < frames)).all():
+        raise UsageError(f"the frames to measure must be different numbers from 0 to {frames - 1}")
+    if estimated.shape not in ((len(numbers), 2, 3), (len(numbers), 3, 3)):
+        n = len(numbers)
+        raise UsageError(f"mosaic_from_frame has shape {estimated.shape}, expected ({n}, 2, 3) or ({n}, 3, 3)")
+    maps = square(estimated) if estimated.shape[1] == 2 else estimated
+    bad = [int(n) for n, one in zip(numbers, maps, strict=True) if not np.isfinite(one).all() or not np.linalg.det(one)]
+    if bad:
+        raise UsageError(f"the map of frame {bad[0]} is singular or not finite; name the frames that were placed")
+    return maps
+
+
+def _measure(
+    maps: NDArray[np.float64], exact: Transforms, pairs: PairNumbers, outline: Outline
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return the sum of squares, the number and the largest of each pair's distances: three times (n,)."""
+    i, j = pairs.T
+    grid = _grid(outline)
+    true_points = apply(compose(invert(exact[i]), exact[j]), grid)
+    projected = homogeneous(grid) @ np.swapaxes(np.linalg.inv(maps[i]) @ maps[j], 1, 2)
+    points = projected[..., :2] / projected[..., 2:]
+    seen = outline.contains(true_points)
+    distances = np.where(seen, np.linalg.norm(points - true_points, axis=2), 0.0)
+    return (distances**2).sum(axis=1), seen.sum(axis=1), distances.max(axis=1)
+
+
+def _grid(outline: Outline) -> Points:
+    """Return points (n, 2) from border to border of a frame."""
+    x = np.linspace(outline.left, outline.right, POINTS_A_SIDE)
+    y = np.linspace(outline.top, outline.bottom, POINTS_A_SIDE)
+    return np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+
+
+def _by_frame(
+    pairs: PairNumbers,
+    values: NDArray[np.float64],
+    frames: int,
+    reduce: Callable[[NDArray[np.float64]], np.float64],
+) -> NDArray[np.float64]:
+    """Reduce the values of all pairs that each frame is part of: (frames,)."""
+    frame = pairs.T.reshape(-1)
+    order = np.argsort(frame, kind="stable")
+    groups = np.split(np.tile(values, 2)[order], np.searchsorted(frame[order], np.arange(1, frames)))
+    return np.array([reduce(group) if len(group) else np.nan for group in groups])
