@@ -18,7 +18,7 @@ from smalti.adjustment.consensus import find_consensus
 from smalti.adjustment.innovation import Agreement
 from smalti.adjustment.link import Link
 from smalti.adjustment.refinement import refine
-from smalti.records import Landmarks, Pair
+from smalti.records import Landmarks, Pair, Transforms
 
 LARGEST_CHI2 = 200.0
 """χ² of 6 degrees that a link may show where the median is as it should be. Far out, because honest links have heavy
@@ -33,6 +33,9 @@ FIRST_SURPRISES = 4 * (20 * MEDIAN_CHI2,)
 """What a link may be expected to show before any has: a chain drifts by more than its noise where perspective or relief
 bends every link the same way."""
 
+ENOUGH_GAIN = 1e-4
+"""To judge by, a mosaic need not be refined to the last digit."""
+
 WITNESSES_TRIED = 12
 """Held links, latest first, that a new one is held against."""
 
@@ -45,11 +48,12 @@ class Belief:
     held: Mapping[Pair, Link] = field(default_factory=dict)
     largest_chi2: float = LARGEST_CHI2
     surprises: tuple[float, ...] = FIRST_SURPRISES  # χ² of the latest links when they came
+    near: Transforms | None = None  # (N, 2, 3): the mosaic before the latest links, to begin from
 
     @cached_property
     def agreement(self) -> Agreement:
         """The refined mosaic of the believed links, to hold links against."""
-        return Agreement(self.adjustment, refine(self.adjustment))
+        return Agreement(self.adjustment, refine(self.adjustment, self.near, smallest_gain=ENOUGH_GAIN))
 
     def receive(self, link: Link) -> Belief:
         """Return the state with a new link believed, or held."""
@@ -96,7 +100,8 @@ class Belief:
 
     def _believe(self, link: Link) -> Belief:
         held = {pair: other for pair, other in self.held.items() if pair != link.pair}
-        return replace(self, adjustment=self.adjustment.add(link), held=held)
+        near = self.agreement.refined.mosaic_from_frame
+        return replace(self, adjustment=self.adjustment.add(link), held=held, near=near)
 
     def _reconsider(self) -> Belief:
         """Believe the held links that agree by now."""

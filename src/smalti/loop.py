@@ -20,7 +20,7 @@ from smalti.errors import ModelError, PairError
 from smalti.geometry.family import AFFINE, Family
 from smalti.geometry.outline import Outline
 from smalti.overlap.external import ExternalModel, NoExternalModel
-from smalti.records import Answer, Landmarks, Pair, Suggestion, Verdict
+from smalti.records import Answer, Landmarks, Pair, Suggestion, Transforms, Verdict
 from smalti.suggestion.prediction import predicted_error
 from smalti.suggestion.strategies import Strategy
 from smalti.suggestion.strategies.paper import Paper
@@ -28,6 +28,12 @@ from smalti.suggestion.view import View
 
 FEWEST_BETWEEN_JUDGEMENTS = 8
 """Yes answers after which all links are judged anew; a fifth of the frames in long sequences."""
+
+
+ALIKE_WITHIN = 3
+"""Pairs whose frames are this near teach much the same."""
+
+CANDIDATES_OF_BATCH = 50
 
 
 class StopReason(StrEnum):
@@ -66,6 +72,7 @@ class ActiveLoop:
     largest_chi2: float | None = None
     held: Mapping[Pair, Link] = field(default_factory=dict)
     surprises: tuple[float, ...] = FIRST_SURPRISES
+    near: Transforms | None = None
     answers: tuple[Answer, ...] = ()
 
     @classmethod
@@ -166,7 +173,7 @@ class ActiveLoop:
         link = _link(answer.landmarks, self.adjustment.family, self.noise)
         if self.largest_chi2 is None:
             return recorded._with(Belief(self.adjustment.add(link), self.held))
-        belief = Belief(self.adjustment, self.held, self.largest_chi2, self.surprises).receive(link)
+        belief = Belief(self.adjustment, self.held, self.largest_chi2, self.surprises, self.near).receive(link)
         found = sum(earlier.landmarks is not None for earlier in recorded.answers)
         if found % max(FEWEST_BETWEEN_JUDGEMENTS, self.adjustment.frames // 5) == 0:
             belief = belief.settle(recorded.landmarks)
@@ -176,7 +183,9 @@ class ActiveLoop:
         """Return the state after all links were judged anew: those that contradict the rest are held."""
         if self.largest_chi2 is None:
             return self
-        return self._with(Belief(self.adjustment, self.held, self.largest_chi2, self.surprises).settle(self.landmarks))
+        return self._with(
+            Belief(self.adjustment, self.held, self.largest_chi2, self.surprises, self.near).settle(self.landmarks)
+        )
 
     def forget(self, pair: Pair) -> ActiveLoop:
         """Return the state as if this pair had never been answered; what was believed of others stays."""
@@ -197,14 +206,32 @@ class ActiveLoop:
             state = state.record(answer)
         return state
 
-    def run(self, agent: Agent) -> Iterator[ActiveLoop]:
-        """Ask `agent` until there is a reason to stop; yield the state after every answer."""
+    def run(self, agent: Agent, batch: int = 1) -> Iterator[ActiveLoop]:
+        """Ask `agent` until there is a reason to stop; yield the state after every answer.
+
+        With a `batch`, so many questions that are not alike are asked before the next are chosen.
+        """
         state = self
         while state.stop_reason() is None:
-            suggestion = state._next
-            assert suggestion is not None
-            state = state.record(agent.answer(suggestion.pair))
-            yield state
+            budget = state.stop_rule.budget
+            left = batch if budget is None else min(batch, budget - len(state.answers))
+            for suggestion in state._unlike(left):
+                state = state.record(agent.answer(suggestion.pair))
+                yield state
+
+    def _unlike(self, count: int) -> list[Suggestion]:
+        """Return the best suggestions of which no two join the same neighbourhoods."""
+        if count == 1:
+            return [] if self._next is None else [self._next]
+        chosen: list[Suggestion] = []
+        for suggestion in self.suggest(CANDIDATES_OF_BATCH * count):
+            pair = suggestion.pair
+            alike = any(max(abs(pair.i - other.pair.i), abs(pair.j - other.pair.j)) <= ALIKE_WITHIN for other in chosen)
+            if not alike:
+                chosen.append(suggestion)
+            if len(chosen) == count:
+                break
+        return chosen
 
     @cached_property
     def _next(self) -> Suggestion | None:
@@ -222,6 +249,7 @@ class ActiveLoop:
             covariance=LocalCovariance(adjustment),
             held=belief.held,
             surprises=belief.surprises,
+            near=belief.near,
             priors=needed,
         )
 

@@ -141,6 +141,12 @@ class Adjustment:
         unit_from_pixels = self.outline.unit_from_pixels
         return compose(invert(unit_from_pixels), compose(unit_maps, unit_from_pixels))
 
+    def in_units(self, maps: Transforms) -> Transforms:
+        """Bring maps (N, 2, 3) from pixels to the adjustment's units, the reference at the origin."""
+        unit_from_pixels = self.outline.unit_from_pixels
+        units = compose(unit_from_pixels, compose(maps, invert(unit_from_pixels)))
+        return compose(invert(units[self.reference]), units)
+
     def with_reference(self, reference: Reference) -> Adjustment:
         """Return the same links adjusted about another frame."""
         return Adjustment(self.frames, self.outline, self.links.values(), family=self.family, reference=reference)

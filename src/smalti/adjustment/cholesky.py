@@ -41,8 +41,10 @@ class BlockCholesky:
     def changed(self, pattern: Pattern, diagonal: Blocks, off_diagonal: Blocks, nodes: Indices) -> BlockCholesky:
         """Return the factor of a matrix that differs from this one only in blocks whose row and column are of `nodes`.
 
-        Columns that the change does not reach are taken over as they are.
+        Columns that the change does not reach are taken over as they are, if the order of elimination is the same.
         """
+        if not np.array_equal(pattern.node_at, self.pattern.node_at):
+            return BlockCholesky(pattern, diagonal, off_diagonal)
         successor = BlockCholesky.__new__(BlockCholesky)
         successor.pattern = pattern
         successor._set_matrix(diagonal, off_diagonal)
@@ -69,7 +71,9 @@ class BlockCholesky:
         """Solve for right-hand sides (n, k, m), nodes in their own order."""
         n, k, m = right.shape
         work = np.ascontiguousarray(right[self.pattern.node_at])
-        _solve_in_parallel(*self.arrays, work.reshape(n * k, m))
+        # One thread's worth of right-hand sides does not pay for waking the others.
+        solve = solve_in_place if m <= RIGHT_SIDES_AT_ONCE else _solve_in_parallel
+        solve(*self.arrays, work.reshape(n * k, m))
         return work[self.pattern.place]
 
     def _set_matrix(self, diagonal: Blocks, off_diagonal: Blocks) -> None:

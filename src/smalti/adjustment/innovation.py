@@ -48,11 +48,6 @@ class Agreement:
         checked = values > LEAST_REDUNDANCY
         return float(np.sum(along[checked] ** 2 / values[checked]))
 
-    def redundancy(self, pair: Pair) -> float:
-        """Return how much of a link's weight the others could replace: 0 for a bridge, towards 1 in a dense mosaic."""
-        _, jacobian = self._residual(self.adjustment.links[pair])
-        return 1.0 - float(np.trace(jacobian @ self._joint(pair) @ jacobian.T)) / DEGREES
-
     def _residual(self, link: Link) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return (P - T̂) R (6,) and its derivatives by δ_i and δ_j (6, 2·freedom)."""
         outline, tangent = self.adjustment.outline, self.adjustment.family.tangent
@@ -76,8 +71,7 @@ class Agreement:
 
     @cached_property
     def _unit_maps(self) -> Transforms:
-        unit_from_pixels = self.adjustment.outline.unit_from_pixels
-        return compose(unit_from_pixels, compose(self.refined.mosaic_from_frame, invert(unit_from_pixels)))
+        return self.adjustment.in_units(self.refined.mosaic_from_frame)
 
     @cached_property
     def _factor(self) -> BlockCholesky:

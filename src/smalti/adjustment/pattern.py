@@ -1,12 +1,14 @@
 """Where the Cholesky factor of a sparse matrix of blocks has blocks.
 
-Nodes are eliminated in the order of cyclic reduction: every second node first, then every second of those left, and so
-on. A chain then has an elimination tree of depth log₂ n, and a change at two nodes reaches only the columns on their
-two paths to the root. The order depends on the number of nodes alone, so that a new edge leaves it as it is.
+A chain with few loops is eliminated in the order of cyclic reduction: every second node first, then every second of
+those left, and so on. Its elimination tree has depth log₂ n, and a change at two nodes reaches only the columns on
+their two paths to the root. That order depends on the number of nodes alone: a new edge leaves it as it is. With
+many loops it fills up; then the node with the fewest neighbours goes first, and a new edge costs a new factor.
 """
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +17,9 @@ from numpy.typing import NDArray
 from smalti.compiled import compiled
 
 Indices = NDArray[np.int64]
+
+FEW_EDGES = 1.3
+"""Edges a node up to which the order of cyclic reduction is kept."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +42,8 @@ class Pattern:
     @classmethod
     def of(cls, nodes: int, edges: Indices) -> Pattern:
         """Analyse a matrix of `nodes` block rows with off-diagonal blocks at `edges` (e, 2)."""
-        node_at = _cyclic_reduction_order(nodes)
+        few = len(edges) <= FEW_EDGES * nodes
+        node_at = _cyclic_reduction_order(nodes) if few else _fewest_neighbours_order(nodes, edges)
         place = np.empty(nodes, dtype=np.int64)
         place[node_at] = np.arange(nodes)
         low = np.minimum(place[edges[:, 0]], place[edges[:, 1]])
@@ -76,6 +82,30 @@ def _cyclic_reduction_order(nodes: int) -> Indices:
     numbers = np.arange(1, nodes + 1, dtype=np.int64)
     level = numbers & -numbers  # the largest power of two that divides the number
     return np.argsort(level, kind="stable")
+
+
+def _fewest_neighbours_order(nodes: int, edges: Indices) -> Indices:
+    """Eliminate a node of fewest neighbours, join these, and so on; the lowest number first among equals."""
+    neighbours: list[set[int]] = [set() for _ in range(nodes)]
+    for first, second in edges.tolist():
+        neighbours[first].add(second)
+        neighbours[second].add(first)
+    waiting = [(len(around), node) for node, around in enumerate(neighbours)]
+    heapq.heapify(waiting)
+    order = []
+    gone = [False] * nodes
+    while waiting:
+        count, node = heapq.heappop(waiting)
+        if gone[node] or count != len(neighbours[node]):
+            continue  # an entry from before its neighbours changed
+        gone[node] = True
+        order.append(node)
+        around = neighbours[node]
+        for other in around:
+            neighbours[other] |= around
+            neighbours[other] -= {other, node}
+            heapq.heappush(waiting, (len(neighbours[other]), other))
+    return np.array(order, dtype=np.int64)
 
 
 @compiled

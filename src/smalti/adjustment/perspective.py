@@ -251,7 +251,7 @@ class _Problem:
         squared = np.sum(residual**2, axis=1) / scale**2
         if not np.isfinite(squared).all():
             return np.inf
-        prior = np.sum((maps[:, 2, :2] / sigma[:, None]) ** 2)
+        prior = np.sum((maps[:, 2, :2] / sigma[:, None]) ** 2) / TOLERATED_DEVIATIONS**2
         return float(np.sum(self.rows.weight**2 * np.log1p(squared)) + prior)
 
     def step(
@@ -295,7 +295,8 @@ class _Problem:
         gradient: NDArray[np.float64],
     ) -> None:
         """Hold the perspective row of every map; a small Δ adds its own to it."""
-        precision = 1.0 / sigma**2
+        # The residuals are in units of the tolerance, not of their deviation.
+        precision = 1.0 / (TOLERATED_DEVIATIONS * sigma) ** 2
         for entry in (6, 7):
             diagonal[:, entry, entry] += precision
             gradient[:, entry] += precision * maps[:, 2, entry - 6]

@@ -34,8 +34,10 @@ class Refinement:
     converged: bool
 
 
-def refine(adjustment: Adjustment) -> Refinement:
-    """Minimise Σ |(Θ_i⁻¹ Θ_j - T̂) R|² from the linear solution.
+def refine(
+    adjustment: Adjustment, start: Transforms | None = None, *, smallest_gain: float = SMALLEST_GAIN
+) -> Refinement:
+    """Minimise Σ |(Θ_i⁻¹ Θ_j - T̂) R|² from the linear solution, or from maps (N, 2, 3) that are known to be near.
 
     Differs from the paper: the linear cost is measured on the mosaic, where a smaller mosaic has smaller
     residuals, and shrinks the frames far from the reference. Here each link's residual is measured in its own
@@ -43,7 +45,7 @@ def refine(adjustment: Adjustment) -> Refinement:
 
     In local increments Θ ← Θ (I + δ) a link's residual changes by (P δ_j - δ_i P) R with P = Θ_i⁻¹ Θ_j.
     """
-    maps = _start(adjustment)
+    maps = _start(adjustment) if start is None else adjustment.in_units(start)
     tangent = adjustment.family.tangent
     cost, relative, residual = _residuals(adjustment, maps)
     damping = 0.0
@@ -55,7 +57,7 @@ def refine(adjustment: Adjustment) -> Refinement:
             moved = _step(adjustment, maps, jacobian_i, jacobian_j, residual, damping)
             new_cost, new_relative, new_residual = _residuals(adjustment, moved)
             if new_cost <= cost:
-                converged = cost - new_cost <= SMALLEST_GAIN * cost or new_cost <= SMALLEST_COST
+                converged = cost - new_cost <= smallest_gain * cost or new_cost <= SMALLEST_COST
                 maps, cost, relative, residual = moved, new_cost, new_relative, new_residual
                 damping = damping / 10 if damping > FIRST_DAMPING else 0.0
                 break

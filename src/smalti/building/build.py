@@ -31,6 +31,9 @@ from smalti.records import Answer, Pair
 from smalti.report.page import write_report
 from smalti.suggestion.strategies import strategy_named
 
+FRAMES_PER_QUESTION = 40
+"""A matcher answers faster than the engine chooses in long sequences: one question of a batch for so many frames."""
+
 Location = str | Path | Sequence[str | Path]
 
 
@@ -170,7 +173,9 @@ def _ask(start: ActiveLoop, questions: Questions, progress: Progress) -> ActiveL
         for answer in questions.given(Role.LOOP)[: start.stop_rule.budget]:
             loop = loop.record(answer)
             step()
-        for state in loop.run(questions.asking(Role.LOOP)):
+        for state in loop.run(
+            questions.asking(Role.LOOP), batch=max(1, start.adjustment.frames // FRAMES_PER_QUESTION)
+        ):
             loop = state
             step()
     return loop.settle()

@@ -15,9 +15,6 @@ from smalti.suggestion.search import search
 from smalti.suggestion.strategies.strategy import as_suggestions
 from smalti.suggestion.view import View
 
-BOUND_MARGIN = 1 + 1e-9
-"""A bound is computed along another path than the reward: this leaves room for their rounding."""
-
 
 @dataclass(frozen=True, slots=True)
 class Paper:
@@ -38,7 +35,8 @@ def rank_by_expected_reward(view: View, external: NDArray[np.float64], top: int)
     def evaluate(pairs: NDArray[np.int64]) -> NDArray[np.float64]:
         return external[pairs[:, 0], pairs[:, 1]] * expected_informativeness(view.centres, pairs)
 
-    return as_suggestions(search(bound * BOUND_MARGIN, wanted, evaluate, top))
+    # The bound is computed along another path than the reward: leave room for their rounding.
+    return as_suggestions(search(bound * (1 + 1e-9), wanted, evaluate, top))
 
 
 def with_reasons(view: View, suggestions: list[Suggestion]) -> list[Suggestion]:

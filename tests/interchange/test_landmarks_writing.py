@@ -1,0 +1,63 @@
+"""Landmarks written as a table come back as they were, to its three decimals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from smalti.errors import OutputError
+from smalti.interchange.landmarks_csv import read_landmarks, write_landmarks
+from smalti.records import Landmarks, Pair
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "landmarks.csv"
+
+
+def random_landmarks(i: int, j: int, count: int = 15) -> Landmarks:
+    points_i, points_j = np.random.default_rng([i, j]).normal(0, 800, (2, count, 2))
+    return Landmarks(Pair(i, j), points_i, points_j, 0.5)
+
+
+def test_what_is_written_is_read_back_to_half_a_thousandth_of_a_pixel(file):
+    given = [random_landmarks(0, 1), random_landmarks(0, 12), random_landmarks(3, 4, count=1)]
+    write_landmarks(file, given)
+    for before, after in zip(given, read_landmarks(file), strict=True):
+        assert after.pair == before.pair
+        np.testing.assert_allclose(after.points_i, before.points_i, rtol=0, atol=0.0005 + 1e-9)
+        np.testing.assert_allclose(after.points_j, before.points_j, rtol=0, atol=0.0005 + 1e-9)
+
+
+def test_the_file_is_the_documented_table(file):
+    record = Landmarks(Pair(2, 10), np.array([[1.0, 2.5], [-0.12345, 1e4]]), np.array([[3.0, 4.0], [5.0, 6.0]]))
+    write_landmarks(file, [record])
+    assert file.read_text().splitlines() == [
+        "frame_i,frame_j,x_i,y_i,x_j,y_j",
+        "2,10,1.000,2.500,3.000,4.000",
+        "2,10,-0.123,10000.000,5.000,6.000",
+    ]
+
+
+def test_pairs_are_written_in_their_order(file):
+    write_landmarks(file, [random_landmarks(*frames) for frames in ((2, 10), (0, 9), (2, 3))])
+    pairs = [tuple(map(int, line.split(",")[:2])) for line in file.read_text().splitlines()[1:]]
+    assert list(dict.fromkeys(pairs)) == [(0, 9), (2, 3), (2, 10)]
+
+
+def test_records_may_come_one_by_one(file):
+    write_landmarks(file, (random_landmarks(n, n + 1) for n in (1, 0)))
+    assert [record.pair for record in read_landmarks(file)] == [Pair(0, 1), Pair(1, 2)]
+
+
+def test_no_landmarks_are_a_header(file):
+    write_landmarks(file, [])
+    assert file.read_text() == "frame_i,frame_j,x_i,y_i,x_j,y_j\n"
+    assert read_landmarks(file) == []
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    with pytest.raises(OutputError, match=r"nowhere.landmarks\.csv"):
+        write_landmarks(tmp_path / "nowhere" / "landmarks.csv", [random_landmarks(0, 1)])

@@ -1,0 +1,40 @@
+"""Entries of a project's file, made from nothing but numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smalti.project.entries import AnswerEntry, LinkEntry, LinkState, Placement, Role
+from smalti.records import Answer, Landmarks, Pair
+
+
+def yes(i: int, j: int, role: Role = Role.CHAIN, landmarks: int = 12) -> AnswerEntry:
+    rng = np.random.default_rng([i, j])
+    points_i, points_j = rng.normal(100, 60, (2, landmarks, 2))
+    record = Landmarks(Pair(i, j), points_i, points_j, rng.uniform(0.2, 3.0, landmarks))
+    return AnswerEntry(Answer.yes(record, f"{landmarks} of 99 matches agree"), role, 0.125 * j)
+
+
+def no(i: int, j: int, role: Role = Role.LOOP) -> AnswerEntry:
+    return AnswerEntry(Answer.no(Pair(i, j), "4 of 14 matches agree, 11 needed"), role, 0.5)
+
+
+def unsure(i: int, j: int) -> AnswerEntry:
+    return AnswerEntry(Answer.unsure(Pair(i, j), "too dark"), Role.LOOP, 1.5)
+
+
+def placement(number: int, part: int = 0) -> Placement:
+    rng = np.random.default_rng([number, part])
+    return Placement(
+        number, part, rng.normal(size=(2, 3)), rng.normal(size=(2, 3)), rng.normal(size=(3, 3)), float(rng.random())
+    )
+
+
+def shifted(number: int, x: float, y: float = 0.0, part: int = 0) -> Placement:
+    """A frame that lies at (x, y) on its mosaic."""
+    affine = np.array([[1.0, 0.0, x], [0.0, 1.0, y]])
+    return Placement(number, part, affine, affine, np.vstack([affine, [0.0, 0.0, 1.0]]), 0.5)
+
+
+def link(i: int, j: int, state: LinkState = LinkState.BELIEVED, chi2: float = 5.5) -> LinkEntry:
+    return LinkEntry(Pair(i, j), state, chi2, 0.75, 1.25)

@@ -1,0 +1,85 @@
+"""What a project tells: its numbers, and how it stands against landmarks of others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from smalti.errors import ProjectError, TableError
+from smalti.interchange.landmarks_csv import write_landmarks
+from smalti.project.project import Project
+from smalti.records import Landmarks, Pair
+from tests.project.entries import no, unsure
+from tests.project.folders import begin, finish, write_images
+
+KEYS = {
+    *("folder", "source", "frames", "parts", "chain", "asked", "yes", "no", "unsure", "held", "attempts"),
+    *("predicted_error_px", "chain_error_px", "left_out_px", "finish", "noise", "stopped", "seconds"),
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path):
+    with begin(tmp_path / "out", write_images(tmp_path / "images")) as project:
+        yield project
+
+
+def test_a_project_just_begun_has_all_keys_and_nothing_done(project: Project):
+    told = project.info()
+    assert told.keys() == KEYS
+    assert told["frames"] == {"read": 0, "placed": 0, "set_aside": 0, "not_placed": 0}
+    assert (told["parts"], told["asked"], told["attempts"], told["noise"]) == (0, 0, 0, None)
+
+
+def test_a_finished_project_tells_its_numbers(project: Project):
+    finish(project)
+    project.store.keep_answer(no(0, 50))
+    project.store.keep_answer(no(0, 51))
+    project.store.keep_answer(unsure(0, 52))
+    told = project.info()
+    assert told.keys() == KEYS
+    assert told["folder"] == str(project.folder)
+    assert told["source"] == str(project.folder.with_name("images"))
+    assert told["frames"] == {"read": 4, "placed": 3, "set_aside": 1, "not_placed": 1}
+    assert told["parts"] == 2
+    assert told["chain"] == {"links": 1, "bridges": 1, "checks": 1}
+    assert (told["asked"], told["yes"], told["no"], told["unsure"]) == (5, 2, 2, 1)
+    assert (told["held"], told["attempts"]) == (1, 9)
+    assert (told["predicted_error_px"], told["chain_error_px"], told["noise"]) == (0.5, 8.0, 1.2)
+    assert (told["finish"], told["stopped"], told["left_out_px"]) == (["affine"], "budget", [{}])
+    assert told["seconds"] == {"reading": 1.23}
+
+
+def test_what_is_told_can_be_written_as_json(project: Project):
+    finish(project)
+    assert json.loads(json.dumps(project.info())) == project.info()
+
+
+def test_landmarks_of_a_file_are_held_against_the_mosaic(project: Project, tmp_path: Path):
+    finish(project)  # frame 1 lies 20 to the right of frame 0, frame 2 on another mosaic
+    points = np.array([[1.0, 2.0], [8.0, 9.0]])
+    records = [
+        Landmarks(Pair(0, 1), points + np.array([20.0, 3.0]), points),
+        Landmarks(Pair(0, 2), points, points),
+    ]
+    write_landmarks(tmp_path / "truth.csv", records)
+    found = project.evaluate(tmp_path / "truth.csv")
+    assert found.relative_rmsd_px == pytest.approx(3.0)
+    assert (found.pairs, found.landmarks, found.pairs_apart, found.landmarks_apart) == (1, 2, 1, 2)
+    assert found.frames_placed == 3
+
+
+def test_landmarks_of_frames_that_it_does_not_have_are_refused_by_file_and_frame(project: Project, tmp_path: Path):
+    finish(project)
+    path = tmp_path / "truth.csv"
+    write_landmarks(path, [Landmarks(Pair(0, 4), np.zeros((1, 2)), np.zeros((1, 2)))])
+    with pytest.raises(ProjectError, match=r"truth\.csv: speaks of frame 4, the project has frames 0 to 3 only"):
+        project.evaluate(str(path))
+
+
+def test_a_missing_file_of_landmarks_is_named(project: Project, tmp_path: Path):
+    with pytest.raises(TableError, match=r"nowhere\.csv"):
+        project.evaluate(tmp_path / "nowhere.csv")

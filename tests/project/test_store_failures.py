@@ -1,0 +1,201 @@
+"""The project's file when things go wrong: killed processes, full disks, damaged and foreign files."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from smalti.errors import OutputError, ProjectError, SmaltiError
+from smalti.project.store import FILE_NAME, VERSION, Store
+from smalti.records import Pair
+from tests.project.entries import yes
+
+ROOT = Path(__file__).parents[2]
+
+ANSWER_UNTIL_KILLED = """
+import sys
+from pathlib import Path
+from smalti.project.store import Store
+from tests.project.entries import yes
+
+store = Store.create(Path(sys.argv[1]))
+n = len(store.answers())
+while True:
+    store.keep_answer(yes(n, n + 1, landmarks=200))
+    n += 1
+    print(n, flush=True)
+"""
+
+FILL_THE_DISK = """
+import resource, sys
+from pathlib import Path
+from smalti.errors import OutputError
+from smalti.project.store import Store
+from tests.project.entries import yes
+
+path = Path(sys.argv[1])
+store = Store.create(path)
+log = path.with_name(path.name + "-wal")
+kept = 0
+while kept < 5:
+    store.keep_answer(yes(kept, kept + 1, landmarks=500))
+    kept += 1
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 70_000, hard))
+try:
+    while True:
+        store.keep_answer(yes(kept, kept + 1, landmarks=500))
+        kept += 1
+except OutputError as error:
+    print(kept, len(store.answers()), error, sep="|")
+"""
+
+
+def run(script: str, path: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", script, str(path)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def made(path: Path, answers: int = 0) -> Path:
+    with closing(Store.create(path)) as store:
+        for n in range(answers):
+            store.keep_answer(yes(n, n + 1, landmarks=100))
+    return path
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(ProjectError) as caught, closing(Store.open(path)) as store:
+        store.answers()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def whole_answers(path: Path) -> int:
+    """How many answers there are; each must be the one that was given."""
+    with closing(Store.open(path)) as store:
+        entries = store.answers()
+    for n, entry in enumerate(entries):
+        given = yes(n, n + 1, landmarks=len(entry.answer.landmarks)).answer.landmarks
+        assert entry.answer.pair == Pair(n, n + 1)
+        assert entry.answer.landmarks.points_i.tobytes() == given.points_i.tobytes()
+        assert entry.answer.landmarks.points_j.tobytes() == given.points_j.tobytes()
+    with closing(sqlite3.connect(path)) as plain:
+        assert plain.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    return len(entries)
+
+
+def test_what_was_reported_as_kept_survives_a_killed_process(tmp_path):
+    path = tmp_path / FILE_NAME
+    reported = 0
+    for session in range(3):
+        with run(ANSWER_UNTIL_KILLED, path) as process:
+            for line in process.stdout:
+                reported = int(line)
+                if reported >= 15 * (session + 1):
+                    break
+            process.send_signal(signal.SIGKILL)
+            reported = max([reported, *map(int, process.stdout.read().split())])
+            assert process.wait() == -signal.SIGKILL, process.stderr.read()
+        # The last one may have been kept without having been reported.
+        assert whole_answers(path) in (reported, reported + 1)
+
+
+def test_a_full_disk_is_an_error_in_one_line_and_leaves_no_half_answer(tmp_path):
+    path = tmp_path / FILE_NAME
+    with run(FILL_THE_DISK, path) as process:
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    kept, seen_after, message = output.strip().split("|")
+    assert int(kept) >= 5
+    assert seen_after == kept
+    assert str(path) in message
+    assert "cannot be written" in message
+    assert "make room" in message
+    assert whole_answers(path) == int(kept)
+    with closing(Store.open(path)) as store:
+        store.keep_answer(yes(900, 901))
+
+
+def test_a_file_that_another_process_is_writing_is_an_error_of_output(tmp_path):
+    path = made(tmp_path / FILE_NAME)
+    with closing(Store.open(path)) as store, closing(sqlite3.connect(path)) as other:
+        store._connection.execute("PRAGMA busy_timeout = 10")
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(OutputError, match="locked"):
+            store.keep_answer(yes(0, 1))
+        other.rollback()
+        store.keep_answer(yes(0, 1))
+        assert len(store.answers()) == 1
+
+
+def test_a_newer_file_is_refused_in_one_line_and_left_alone(tmp_path):
+    path = made(tmp_path / FILE_NAME, answers=1)
+    with closing(Store.open(path)) as store:
+        store.keep_facts(version=VERSION + 1)
+    before = path.read_bytes()
+    message = refusal(path)
+    assert str(path) in message
+    assert f"format {VERSION + 1}" in message
+    assert "update Smalti" in message
+    assert path.read_bytes() == before
+
+
+def test_a_missing_file_is_refused_by_its_folder(tmp_path):
+    message = refusal(tmp_path / FILE_NAME)
+    assert str(tmp_path) in message
+    assert "build one first" in message
+    assert not (tmp_path / FILE_NAME).exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database " * 500, b"SQLite format 3\x00" + bytes(84)])
+def test_a_file_of_something_else_is_refused_by_its_name(tmp_path, content):
+    path = tmp_path / FILE_NAME
+    path.write_bytes(content)
+    message = refusal(path)
+    assert str(path) in message
+    assert "damaged" in message
+
+
+def test_a_database_of_something_else_is_refused(tmp_path):
+    path = tmp_path / FILE_NAME
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE bookmark (address TEXT)")
+        other.commit()
+    assert "not a project's file" in refusal(path)
+
+
+def test_a_file_cut_short_is_refused(tmp_path):
+    path = made(tmp_path / FILE_NAME, answers=30)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert "damaged" in refusal(path)
+
+
+@pytest.mark.xfail(
+    raises=sqlite3.DatabaseError, reason="only opening is guarded: SQLite's own error comes from reading"
+)
+def test_a_file_damaged_in_its_middle_is_refused_when_it_is_read(tmp_path):
+    path = made(tmp_path / FILE_NAME, answers=30)
+    content = bytearray(path.read_bytes())
+    page = 4096
+    content[-5 * page :] = bytes(5 * page)
+    path.write_bytes(content)
+    assert "damaged" in refusal(path)
+
+
+@pytest.mark.xfail(raises=SmaltiError, reason="tables and version are kept in two transactions")
+def test_a_process_killed_while_it_makes_the_file_can_begin_again(tmp_path):
+    path = tmp_path / FILE_NAME
+    with closing(sqlite3.connect(path)) as plain:
+        plain.execute("PRAGMA journal_mode = WAL")
+    Store.create(path).close()
+
+
+def test_a_folder_that_is_missing_is_an_error_in_one_line(tmp_path):
+    with pytest.raises(SmaltiError, match=r"nowhere.*unable to open"):
+        Store.create(tmp_path / "nowhere" / FILE_NAME)
