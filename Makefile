@@ -5,15 +5,14 @@ BIN := .venv/bin
 .PHONY: demo test lint bench clean
 
 demo: .venv/runtime
-	$(BIN)/smalti experiment raster --frames 120 --queries 10 --seeds 1,2,3 --out demo-output/raster
-	@echo "the curves are in $(CURDIR)/demo-output/raster/rmsd.png"
+	$(BIN)/python examples/demo.py demo-output
 
 test: lint
 	$(BIN)/python -m pytest -n auto
 
 lint: .venv/dev
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/mypy
 
 bench: .venv/dev

@@ -9,6 +9,12 @@ import numpy as np
 
 from smalti import ActiveLoop, OracleAgent, Outline, Pair, Suggestion
 from smalti.experiments.worlds import CONTROL_POINTS
+from smalti.registration.keypoints import find_keypoints
+from smalti.registration.matching import match_keypoints
+from smalti.synthetic.export import write_video
+from smalti.synthetic.path import wander
+from smalti.synthetic.scene import procedural_scene
+from smalti.synthetic.sequence import SyntheticSequence
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
@@ -32,7 +38,7 @@ def test_the_first_example_runs_and_reaches_its_target(capsys):
     agent, signatures = small_world()
     chain = [agent.answer(Pair(n, n + 1)).landmarks for n in range(39)]
     names = {"matches": [(c.points_i, c.points_j) for c in chain], "signatures": signatures, "ask": agent.answer}
-    exec(code_blocks()[0], names)
+    exec(code_blocks()[1], names)
     assert names["loop"].predicted_error_px <= 2
     assert names["mosaic_from_frame"].shape == (40, 2, 3)
     assert "px" in capsys.readouterr().out
@@ -41,8 +47,25 @@ def test_the_first_example_runs_and_reaches_its_target(capsys):
 def test_the_own_strategy_of_the_example_ranks_by_distance_in_time():
     agent, _ = small_world()
     names = {"np": np, "Suggestion": Suggestion, "Pair": Pair}
-    exec(code_blocks()[1].split("loop =")[0], names)
+    exec(code_blocks()[2].split("loop =")[0], names)
     chain = [agent.answer(Pair(n, n + 1)).landmarks for n in range(39)]
     loop = ActiveLoop.start(40, agent.outline, chain, strategy=names["Farthest"]())
     assert loop.suggest(2)[0].pair == Pair(0, 39)
     assert [s.pair.j - s.pair.i for s in loop.suggest(3)] == [39, 38, 38]
+
+
+def test_the_build_example_makes_a_mosaic(tmp_path, monkeypatch):
+    path = wander((500, 400), 14, (200, 150), seed=2)
+    sequence = SyntheticSequence(procedural_scene(500, 400, 2), path)
+    monkeypatch.chdir(tmp_path)
+    write_video(sequence, Path("flight.mp4"))
+
+    def find_matches(image_i, image_j):
+        gray = (image.mean(axis=2).round().astype(np.uint8) for image in (image_i, image_j))
+        return match_keypoints(*map(find_keypoints, gray))
+
+    names = {"find_matches": find_matches}
+    exec(code_blocks()[0], names)
+    names["project"].close()
+    assert Path("flight.tif").stat().st_size > 10_000
+    assert Path("flight.smalti/report.html").exists()

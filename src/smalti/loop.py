@@ -15,7 +15,7 @@ from smalti.adjustment.link import Link, fit_link
 from smalti.adjustment.local_covariance import LocalCovariance
 from smalti.adjustment.refinement import Refinement, refine
 from smalti.agents.agent import Agent
-from smalti.belief import FIRST_SURPRISES, Belief
+from smalti.belief import FIRST_SURPRISES, LARGEST_CHI2, Belief
 from smalti.errors import ModelError, PairError
 from smalti.geometry.family import AFFINE, Family
 from smalti.geometry.outline import Outline
@@ -67,7 +67,7 @@ class ActiveLoop:
     strategy: Strategy
     stop_rule: StopRule
     chain: Mapping[Pair, Landmarks]
-    priors: frozenset[Pair] = frozenset()
+    guesses: Mapping[Pair, Link] = field(default_factory=dict)
     noise: float = 1.0
     largest_chi2: float | None = None
     held: Mapping[Pair, Link] = field(default_factory=dict)
@@ -111,10 +111,16 @@ class ActiveLoop:
             strategy=Paper() if strategy is None else strategy,
             stop_rule=StopRule() if stop_rule is None else stop_rule,
             chain={landmarks.pair: landmarks for landmarks in chain},
-            priors=frozenset(landmarks.pair for landmarks in priors),
+            guesses={link.pair: link for link in guesses},
             noise=noise,
             largest_chi2=largest_chi2,
         )
+
+    @property
+    def priors(self) -> frozenset[Pair]:
+        """The guesses that are still needed: nothing else joins what they join."""
+        answered = {answer.pair for answer in self.answers if answer.landmarks is not None}
+        return frozenset(self.guesses.keys() & self.adjustment.links.keys() - answered)
 
     @property
     def landmarks(self) -> dict[Pair, Landmarks]:
@@ -171,9 +177,11 @@ class ActiveLoop:
         if answer.landmarks is None:
             return recorded
         link = _link(answer.landmarks, self.adjustment.family, self.noise)
+        if pair in self.priors:
+            return recorded._with(replace(self._belief, adjustment=self.adjustment.change(link)))
         if self.largest_chi2 is None:
-            return recorded._with(Belief(self.adjustment.add(link), self.held))
-        belief = Belief(self.adjustment, self.held, self.largest_chi2, self.surprises, self.near).receive(link)
+            return recorded._with(replace(self._belief, adjustment=self.adjustment.add(link)))
+        belief = self._belief.receive(link)
         found = sum(earlier.landmarks is not None for earlier in recorded.answers)
         if found % max(FEWEST_BETWEEN_JUDGEMENTS, self.adjustment.frames // 5) == 0:
             belief = belief.settle(recorded.landmarks)
@@ -183,9 +191,7 @@ class ActiveLoop:
         """Return the state after all links were judged anew: those that contradict the rest are held."""
         if self.largest_chi2 is None:
             return self
-        return self._with(
-            Belief(self.adjustment, self.held, self.largest_chi2, self.surprises, self.near).settle(self.landmarks)
-        )
+        return self._with(self._belief.settle(self.landmarks))
 
     def forget(self, pair: Pair) -> ActiveLoop:
         """Return the state as if this pair had never been answered; what was believed of others stays."""
@@ -197,7 +203,17 @@ class ActiveLoop:
         kept = replace(self, answers=tuple(other for other in self.answers if other.pair != pair))
         if answer.landmarks is None:
             return kept
-        return kept._with(Belief(self.adjustment, self.held).forget(pair))
+        # A guess that the answer had made needless may be needed again.
+        belief = self._belief
+        for guess in self.guesses.values():
+            if guess.pair == pair and pair in belief.adjustment.links:
+                belief = replace(belief, adjustment=belief.adjustment.change(guess))
+            elif guess.pair not in belief.adjustment.links and (guess.pair == pair or guess.pair not in belief.held):
+                belief = replace(belief, adjustment=belief.adjustment.add(guess))
+        if pair in self.guesses:
+            without = {other: link for other, link in belief.held.items() if other != pair}
+            return kept._with(replace(belief, held=without))
+        return kept._with(belief.forget(pair))
 
     def replay(self, answers: Iterable[Answer]) -> ActiveLoop:
         """Return the state after a whole log of answers."""
@@ -241,8 +257,8 @@ class ActiveLoop:
     def _with(self, belief: Belief) -> ActiveLoop:
         """Return the state with these links; a guess between parts that they join is dropped."""
         adjustment = belief.adjustment
-        needed = frozenset(adjustment.needed_of(self.priors))
-        for pair in self.priors - needed:
+        state = replace(self, covariance=LocalCovariance(adjustment))
+        for pair in state.priors - set(adjustment.needed_of(state.priors)):
             adjustment = adjustment.remove(pair)
         return replace(
             self,
@@ -250,8 +266,12 @@ class ActiveLoop:
             held=belief.held,
             surprises=belief.surprises,
             near=belief.near,
-            priors=needed,
         )
+
+    @property
+    def _belief(self) -> Belief:
+        limit = LARGEST_CHI2 if self.largest_chi2 is None else self.largest_chi2
+        return Belief(self.adjustment, self.held, limit, self.surprises, self.near)
 
     def _pairs(self, verdict: Verdict) -> NDArray[np.int64]:
         pairs = [answer.pair for answer in self.answers if answer.verdict is verdict and answer.pair not in self.held]

@@ -14,13 +14,13 @@ from smalti.records import Landmarks, Pair
 from tests.adjustment.test_perspective import OUTLINE, measure, neighbours, tilted_frames
 
 TILTS = {"affine": 0.0, "perspective": 0.04}
-each_seed = pytest.mark.parametrize("seed", range(4))
+each_seed = pytest.mark.parametrize("seed", range(3))
 each_tilt = pytest.mark.parametrize("tilt", TILTS.values(), ids=TILTS)
 TURN = np.array([[0.8, 0.6], [-0.6, 0.8]])
 
 
 def shifted(points):
-    return points + (60.0, -40.0)
+    return points + np.array([60.0, -40.0])
 
 
 def turned(points):
@@ -59,7 +59,7 @@ def accused(landmarks):
 
 
 @each_tilt
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(6))
 def test_no_honest_link_is_accused(seed, tilt):
     assert accused(honest_landmarks(seed, tilt)) == []
 
@@ -95,7 +95,7 @@ def test_lies_that_agree_with_each_other_lose_against_more_that_are_honest(seed,
 def test_the_worst_comes_first():
     landmarks = honest_landmarks(0, 0.0)
     near, far = loops(landmarks)[3], loops(landmarks)[9]
-    spoilt = spoil(spoil(landmarks, {near}, shifted), {far}, lambda points: points + (200.0, 0.0))
+    spoilt = spoil(spoil(landmarks, {near}, shifted), {far}, lambda points: points + np.array([200.0, 0.0]))
     assert accused(spoilt) == [far, near]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ from tests.worlds import OUTLINE, Problem, measured, random_walk, spread_points
 each_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 RING = [Pair(0, 1), Pair(1, 2), Pair(2, 3), Pair(3, 4), Pair(0, 4), Pair(1, 3)]
 NEW = Pair(0, 3)
-WORLDS = 200
+WORLDS = 150
 NOISE = 0.2
 """px, small beside the frame: the χ² is that of the linearised residuals."""
 
@@ -66,12 +68,12 @@ def test_honest_parts_have_a_chi2_of_six_degrees(honest, number):
 @pytest.mark.parametrize("family", [SIMILARITY, TRANSLATION], ids=["similarity", "translation"])
 def test_links_of_a_smaller_family_have_the_degrees_of_their_freedom(family):
     new, part = [], []
-    for seed in range(80):
+    for seed in range(60):
         problem, link = world(seed, family)
         agreement = agreement_of(problem)
         new.append(agreement.of_new(link))
         part += [agreement.of_part(pair) for pair in RING]
-    assert np.mean(new) == pytest.approx(family.freedom, abs=4 * np.sqrt(2 * family.freedom / 80))
+    assert np.mean(new) == pytest.approx(family.freedom, abs=4 * np.sqrt(2 * family.freedom / 60))
     assert np.mean(part) == pytest.approx(family.freedom, rel=0.25)
 
 
@@ -145,31 +147,17 @@ def test_a_part_is_judged_as_if_it_came_new_to_the_others(seed, pair):
 @each_family
 def test_nothing_contradicts_a_bridge(family):
     problem, _ = world(5, family, pairs=[*RING[:3], Pair(0, 2), Pair(3, 4)])
-    agreement = agreement_of(problem)
+    adjustment = problem.adjustment()
+    refined = refine(adjustment)
+    # Not refined to the end: the frames of the bridges are off by more than rounding.
+    short = refined.mosaic_from_frame.copy()
+    short[3:, :, 2] += 0.01
+    short[4:, :, 2] += 0.01
+    agreement = Agreement(adjustment, replace(refined, mosaic_from_frame=short))
     # (2, 3) and (3, 4) hang on nothing else; the triangle 0, 1, 2 checks itself.
     assert agreement.of_part(Pair(2, 3)) < 1e-6
     assert agreement.of_part(Pair(3, 4)) < 1e-6
     assert agreement.of_part(Pair(0, 1)) > 1e-2
-
-
-def test_a_bridge_has_no_redundancy_and_a_link_beside_a_loop_has_some():
-    problem, _ = world(6, pairs=[*RING[:3], Pair(0, 2), Pair(3, 4)])
-    agreement = agreement_of(problem)
-    assert agreement.redundancy(Pair(3, 4)) == pytest.approx(0.0, abs=1e-9)
-    assert 0.1 < agreement.redundancy(Pair(0, 1)) < 0.9
-
-
-@pytest.mark.xfail(reason="redundancy divides by 6 though a similarity's link has 4 degrees, a translation's 2")
-@pytest.mark.parametrize("family", [SIMILARITY, TRANSLATION], ids=["similarity", "translation"])
-def test_a_bridge_has_no_redundancy_in_a_smaller_family(family):
-    problem, _ = world(6, family, pairs=[Pair(n, n + 1) for n in range(4)])
-    assert agreement_of(problem).redundancy(Pair(3, 4)) == pytest.approx(0.0, abs=1e-9)
-
-
-def test_redundancies_add_up_to_the_links_beyond_those_needed():
-    agreement = agreement_of(world(7)[0])
-    # Six links and four frames to place: two links' worth of checks.
-    assert sum(agreement.redundancy(pair) for pair in RING) == pytest.approx(2.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("reference", range(1, 5))
@@ -182,8 +170,8 @@ def test_the_choice_of_the_reference_frame_does_not_matter(reference):
 
 
 def test_landmarks_that_are_twice_as_far_off_as_told_show_four_times_the_chi2():
-    honest = np.mean([agreement_of(p).of_new(link) for p, link in map(world, range(60))])
-    boasting = np.mean([agreement_of(p).of_new(link) for p, link in (world(s, told=NOISE / 2) for s in range(60))])
+    honest = np.mean([agreement_of(p).of_new(link) for p, link in map(world, range(40))])
+    boasting = np.mean([agreement_of(p).of_new(link) for p, link in (world(s, told=NOISE / 2) for s in range(40))])
     assert boasting == pytest.approx(4 * honest, rel=0.02)
 
 

@@ -19,7 +19,7 @@ POINTS = OUTLINE.corners
 
 def linked(frames, pairs):
     """Frames a tenth of a frame apart, linked exactly."""
-    links = [fit_link(Landmarks(Pair(i, j), POINTS + (12.0 * (j - i), 0.0), POINTS)) for i, j in pairs]
+    links = [fit_link(Landmarks(Pair(i, j), POINTS + np.array([12.0 * (j - i), 0.0]), POINTS)) for i, j in pairs]
     return Adjustment(frames, OUTLINE, links)
 
 

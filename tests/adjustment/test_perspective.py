@@ -10,14 +10,7 @@ import pytest
 from smalti.adjustment import perspective
 from smalti.adjustment.adjustment import Adjustment
 from smalti.adjustment.link import fit_link
-from smalti.adjustment.perspective import (
-    STRONGEST_PERSPECTIVE,
-    anneal_perspective,
-    fit_perspective,
-    project,
-    residual_px,
-    spread_out,
-)
+from smalti.adjustment.perspective import anneal_perspective, fit_perspective, project, residual_px
 from smalti.adjustment.refinement import refine
 from smalti.geometry.affine import square
 from smalti.geometry.outline import Outline
@@ -116,7 +109,7 @@ def test_the_scale_is_the_noise_of_a_coordinate(seed, sigma):
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("side", ["diagonal", "crossed", "gradient"])
 def test_the_normal_equations_are_those_of_finite_differences(seed, side, monkeypatch):
-    truth, landmarks, start = world(seed, 1.0)
+    truth, landmarks, _ = world(seed, 1.0)
     rng = np.random.default_rng(seed)
     # Anywhere but at the solution, and with perspective, so that no term is hidden.
     maps = in_units(truth) + rng.normal(0.0, 0.003, truth.shape)
@@ -167,7 +160,6 @@ def test_a_tenth_of_wrong_landmarks_changes_little(seed):
     assert fit.scale_px == pytest.approx(1.0, rel=0.3)
 
 
-@pytest.mark.xfail(reason="the prior is not divided by the tolerance² that the residuals are: at 2 px it is 144 times it")
 def test_what_is_expected_of_cameras_does_not_matter_to_frames_with_points_all_over():
     truth, landmarks, start = world(2, 2.0)
     free, _, _ = problem_of(landmarks).solve(in_units(square(start)), np.full(len(truth), NO_PRIOR))
@@ -176,24 +168,16 @@ def test_what_is_expected_of_cameras_does_not_matter_to_frames_with_points_all_o
     assert largest_error(found, truth) < without_prior + 2.0
 
 
-def hanging_on_a_strip(seed, height, sigma):
-    """A world whose last frame shares only a low strip with one other."""
-    truth, landmarks, _ = world(seed, 0.5)
-    rng = np.random.default_rng(seed)
-    last = len(truth)
-    placed = np.eye(3)
-    placed[:2, 2] = (0.0, -(OUTLINE.height - height))
-    points = rng.uniform([0.0, OUTLINE.bottom - height], [OUTLINE.right, OUTLINE.bottom], (12, 2))
-    there = project(placed, points) + rng.normal(0.0, sigma, points.shape)
-    return [*landmarks, Landmarks(Pair(0, last), there, points, 1.0)], last
-
-
 @each_seed
 @pytest.mark.parametrize("height", [5.0, 20.0])
 def test_the_perspective_of_a_frame_that_hangs_on_a_strip_stays_small(seed, height):
-    landmarks, last = hanging_on_a_strip(seed, height, 2.0)
+    truth, landmarks, _ = world(seed, 0.5)
+    rng, last = np.random.default_rng(seed), len(truth)
+    points = rng.uniform([0.0, OUTLINE.bottom - height], [OUTLINE.right, OUTLINE.bottom], (12, 2))
+    there = points - [0.0, OUTLINE.height - height] + rng.normal(0.0, 2.0, points.shape)
+    landmarks = [*landmarks, Landmarks(Pair(0, last), there, points, 1.0)]
     fit = fit_perspective(affine_start(last + 1, landmarks), OUTLINE, landmarks, 0)
-    assert np.abs(in_units(fit.mosaic_from_frame)[:, 2, :2]).sum(axis=1).max() <= STRONGEST_PERSPECTIVE
+    assert np.abs(in_units(fit.mosaic_from_frame)[:, 2, :2]).sum(axis=1).max() <= perspective.STRONGEST_PERSPECTIVE
 
 
 def test_a_frame_with_more_perspective_than_a_camera_sees_is_fitted_as_an_affine_one():
@@ -203,11 +187,10 @@ def test_a_frame_with_more_perspective_than_a_camera_sees_is_fitted_as_an_affine
     steep[2, 0] = 0.7
     points = np.random.default_rng(0).uniform([200.0, 0.0], [639.0, 479.0], (30, 2))
     there = project(PIXELS_FROM_UNIT @ steep @ UNIT_FROM_PIXELS, points)
-    landmarks = [*landmarks, Landmarks(Pair(0, last), there, points, 0.02)]
+    landmarks = [*landmarks, Landmarks(Pair(0, last), there, points, 0.2)]
     fit = fit_perspective(affine_start(last + 1, landmarks), OUTLINE, landmarks, 0)
     found = np.abs(in_units(fit.mosaic_from_frame)[:, 2, :2]).sum(axis=1)
     assert found[last] < 0.01
-    # The others keep theirs.
     assert largest_error(fit.mosaic_from_frame[:last], truth) < 5.0
 
 
@@ -231,7 +214,7 @@ def annealed_parts():
     """Two parts of a world that only a guess joins: the start, the guess, the landmarks, and what was annealed."""
     truth, landmarks, _ = world(0, 0.5)
     inside = [record for record in landmarks if (record.pair.i < 6) == (record.pair.j < 6)]
-    guess = Landmarks(Pair(5, 6), OUTLINE.corners + (200.0, 0.0), OUTLINE.corners, 800.0)
+    guess = Landmarks(Pair(5, 6), OUTLINE.corners + np.array([200.0, 0.0]), OUTLINE.corners, 800.0)
     start = square(affine_start(len(truth), [*inside, guess]))
     return start, guess, inside, anneal_perspective(start, OUTLINE, inside, [guess.pair], 0)
 
@@ -242,30 +225,17 @@ def test_annealing_fits_parts_that_only_a_guess_joins():
     assert max(residual_px(found, record) for record in inside) < 1.0
 
 
-@pytest.mark.xfail(reason="the tie of 1e4 px weighs nothing beside the prior, which shrinks the hanging part to a point")
+@pytest.mark.xfail(
+    reason="the tie of 1e4 px weighs nothing beside the prior, which shrinks the hanging part to a point"
+)
 def test_annealing_keeps_parts_about_where_the_guess_has_them():
     _, guess, _, found = annealed_parts()
     assert residual_px(found, guess) < 100.0
-
-
-def test_residual_is_the_root_mean_square_distance_in_frame_i():
-    points = np.array([[0.0, 0.0], [10.0, 0.0]])
-    record = Landmarks(Pair(0, 1), 2.0 * points + [[3.0, 4.0], [0.0, 0.0]], points)
-    maps = np.array([np.eye(3), np.diag([2.0, 2.0, 1.0])])
-    assert residual_px(maps, record) == pytest.approx(np.sqrt(25.0 / 2))
 
 
 def test_points_spread_out_are_far_from_each_other_and_in_order():
     rng = np.random.default_rng(0)
     crowd = rng.normal(0.0, 0.1, (50, 2))
     points = np.vstack([crowd, 10.0 * np.array([[1, 1], [-1, 1], [1, -1], [-1, -1]]), crowd])
-    assert spread_out(points, 4).tolist() == [50, 51, 52, 53]
-    assert spread_out(points[:3], 4).tolist() == [0, 1, 2]
-
-
-def test_a_link_weighs_as_much_as_all_its_landmarks_though_few_take_part():
-    rng = np.random.default_rng(0)
-    points = rng.uniform(0.0, 400.0, (300, 2))
-    rows = perspective._Rows.of([Landmarks(Pair(0, 1), points, points, 2.0)], OUTLINE, 80)
-    assert len(rows.weight) == 80
-    assert np.sum(rows.weight**2) == pytest.approx(300 / 2.0**2)
+    assert perspective.spread_out(points, 4).tolist() == [50, 51, 52, 53]
+    assert perspective.spread_out(points[:3], 4).tolist() == [0, 1, 2]

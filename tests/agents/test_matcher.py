@@ -137,7 +137,6 @@ def test_points_that_are_not_finite_are_refused(wrong):
     assert "finite" in complaint((points, POINTS))
 
 
-@pytest.mark.xfail(raises=ValueError, reason="numpy's own error gets through")
 @pytest.mark.parametrize(
     "found",
     [([[1, 2], [3]], [[1, 2], [3, 4]]), ("ab", "cd"), {"points_i": MOVED, "points_j": POINTS}],

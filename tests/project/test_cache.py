@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import os
 from pathlib import Path
 
@@ -158,15 +157,6 @@ def cut_short(cache: Cache, kept: int) -> Path:
     return path
 
 
-@pytest.fixture
-def collected():
-    """Meet the file that numpy leaves open here, not in some later test."""
-    yield
-    gc.collect()
-
-
-@pytest.mark.usefixtures("collected")
-@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 @pytest.mark.parametrize("kept", [4, 100, -30])
 def test_a_damaged_file_is_named_and_the_remedy_said(cache, kept):
     path = cut_short(cache, kept)
@@ -176,17 +166,13 @@ def test_a_damaged_file_is_named_and_the_remedy_said(cache, kept):
     assert f"delete the folder {cache.folder}" in str(caught.value)
 
 
-@pytest.mark.xfail(reason="numpy leaves a file open that it was given by name and that is no archive")
-@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks at the open files of Linux")
 def test_a_damaged_file_is_closed(cache):
     path = cut_short(cache, 100)
-    with pytest.raises(OutputError) as caught:
+    # The error is held, and with it whatever was open when it was raised.
+    with pytest.raises(OutputError) as held:
         cache.array("signatures")
-    is_open = path in [Path(os.path.realpath(number)) for number in Path("/proc/self/fd").iterdir()]
-    del caught
-    gc.collect()
-    assert not is_open
+    assert path not in [Path(os.path.realpath(number)) for number in Path("/proc/self/fd").iterdir()], held
 
 
 def test_a_changed_byte_among_the_numbers_is_noticed(cache):
@@ -200,7 +186,21 @@ def test_a_changed_byte_among_the_numbers_is_noticed(cache):
         cache.array("signatures")
 
 
-@pytest.mark.xfail(raises=EOFError, reason="numpy's error for an empty file gets through")
+@pytest.mark.xfail(raises=NotImplementedError, reason="zipfile's errors for flags it does not know get through")
+def test_whatever_byte_is_changed_nothing_wrong_is_returned(cache):
+    cache.keep_array("signatures", VALUES)
+    path = cache.folder / "signatures.npz"
+    whole = path.read_bytes()
+    noticed = 0
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        try:
+            np.testing.assert_array_equal(cache.array("signatures"), VALUES)
+        except OutputError:
+            noticed += 1
+    assert noticed > len(VALUES.tobytes())
+
+
 def test_an_empty_file_as_a_power_cut_leaves_it_is_called_damaged(cache):
     cache.keep_array("signatures", VALUES)
     (cache.folder / "signatures.npz").write_bytes(b"")
@@ -208,7 +208,6 @@ def test_an_empty_file_as_a_power_cut_leaves_it_is_called_damaged(cache):
         cache.array("signatures")
 
 
-@pytest.mark.xfail(raises=NotADirectoryError, reason="tidying up after the failure fails itself")
 def test_a_file_in_the_place_of_the_folder_is_an_error_in_one_line(cache):
     cache.folder.write_text("in the way")
     with pytest.raises(OutputError, match="cannot be written"):

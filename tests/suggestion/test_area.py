@@ -56,8 +56,8 @@ def expected_share(mean, deviation, length):
     """E[(1 - |x|/length)⁺], summed over the density: the tent has corners, so each of its sides by itself."""
     nodes, weights = LEGENDRE
     total = 0.0
-    for low, high in ((-length, 0.0), (0.0, length)):
-        low, high = max(low, mean - 9 * deviation), min(high, mean + 9 * deviation)
+    for left, right in ((-length, 0.0), (0.0, length)):
+        low, high = max(left, mean - 9 * deviation), min(right, mean + 9 * deviation)
         if high > low:
             x = (low + high) / 2 + (high - low) / 2 * nodes
             tent = (1.0 - np.abs(x) / length) * np.exp(-0.5 * ((x - mean) / deviation) ** 2)

@@ -26,8 +26,9 @@ SMALLEST_GAIN = 1e-6
 FIRST_DAMPING = 1e-8
 LARGEST_DAMPING = 1e4
 
-MAX_LANDMARKS = 80
-"""Landmarks of a link that take part, spread over it: more of them say the same again."""
+MAX_LANDMARKS = 30
+"""Landmarks of a link that take part, spread over it: more of them say the same again, and a link of hundreds would
+outvote the loops."""
 
 PERSPECTIVE_SIGMA = 0.2
 """How far, a priori, the depth of a frame changes over half its size. It does not matter to a frame with points all
@@ -38,6 +39,9 @@ STRONGEST_PERSPECTIVE = 0.5
 
 TOLERATED_DEVIATIONS = 6.0
 """Residuals lose weight beyond this many robust deviations: what relief moves counts, what is wrong does not."""
+
+TIE_SIGMA = 10.0
+"""px. Weak beside any landmark, strong beside what is expected of cameras."""
 
 JUDGED_LANDMARKS = 12
 SMALLEST_ANNEALED = 1.0
@@ -78,7 +82,9 @@ def fit_perspective(
     rows = _Rows.of(landmarks, outline, MAX_LANDMARKS)
     unit_from_pixels = square(outline.unit_from_pixels)
     pixels_from_unit = np.linalg.inv(unit_from_pixels)
-    maps = unit_from_pixels @ square(start) @ pixels_from_unit
+    # Where the affine mosaic is far off, a small tolerance from the start would take honest links for wrong ones.
+    near = anneal_perspective(square(start), outline, landmarks, (), reference)
+    maps = unit_from_pixels @ near @ pixels_from_unit
     sigma = np.full(len(maps), PERSPECTIVE_SIGMA)
     problem = _Problem(rows, reference, outline.unit)
     fitted, steps, converged = problem.solve(maps, sigma)
@@ -102,9 +108,7 @@ def anneal_perspective(
     The tolerated residual shrinks from what the `start` shows to a few deviations of what remains. `loose` pairs keep
     frames together that no landmark connects.
     """
-    rows = _Rows.of(
-        [*landmarks, *(_loose_tie(pair, start, outline) for pair in loose)], outline, JUDGED_LANDMARKS, equal=True
-    )
+    rows = _Rows.of([*landmarks, *(_loose_tie(pair, start, outline) for pair in loose)], outline, JUDGED_LANDMARKS)
     unit_from_pixels = square(outline.unit_from_pixels)
     maps = unit_from_pixels @ start @ np.linalg.inv(unit_from_pixels)
     maps = np.linalg.inv(maps[reference]) @ maps
@@ -167,8 +171,8 @@ class _Rows:
     weight: NDArray[np.float64]  # (n,)
 
     @classmethod
-    def of(cls, landmarks: Sequence[Landmarks], outline: Outline, most: int, *, equal: bool = False) -> _Rows:
-        """Take at most so many landmarks of a link; it weighs as much as all it has, or as any other link."""
+    def of(cls, landmarks: Sequence[Landmarks], outline: Outline, most: int) -> _Rows:
+        """Take at most so many landmarks of a link."""
         to_unit = outline.unit_from_pixels
         pairs, link, points_i, points_j, weight = [], [], [], [], []
         for n, record in enumerate(sorted(landmarks, key=lambda record: record.pair)):
@@ -177,8 +181,7 @@ class _Rows:
             link.append(np.full(len(chosen), n))
             points_i.append(homogeneous(record.points_i[chosen]) @ to_unit.T)
             points_j.append(homogeneous(homogeneous(record.points_j[chosen]) @ to_unit.T))
-            count = 1.0 if equal else len(record) / len(chosen)
-            weight.append(np.sqrt(count) * record.weights[chosen])
+            weight.append(record.weights[chosen])
         return cls(
             np.array(pairs, dtype=np.int64).reshape(-1, 2),
             np.concatenate(link),
@@ -191,7 +194,7 @@ class _Rows:
 def _loose_tie(pair: Pair, maps: Homographies, outline: Outline) -> Landmarks:
     """Return landmarks of no weight to speak of that hold two frames where they are."""
     i_from_j = np.linalg.inv(maps[pair.i]) @ maps[pair.j]
-    return Landmarks(pair, project(i_from_j, outline.corners), outline.corners, 1e4)
+    return Landmarks(pair, project(i_from_j, outline.corners), outline.corners, TIE_SIGMA)
 
 
 class _Problem:

@@ -70,7 +70,10 @@ class CallableAgent:
         return first, second
 
     def _points(self, side: Any) -> Points:
-        points = np.asarray(side, dtype=np.float64)
+        try:
+            points = np.asarray(side, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise UsageError("a matcher returns None, or two arrays of points (n, 2)") from None
         if points.size == 0:
             return np.empty((0, 2))
         if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():

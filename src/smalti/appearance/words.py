@@ -27,6 +27,9 @@ def signatures_of(keypoints: Iterable[Keypoints], outline: Outline, seed: int = 
     The words are the centres of k-means over the strongest keypoints of all frames, at most one for every five of them.
     A frame without any keypoint looks like the mean of all frames.
     """
+    keypoints = list(keypoints)
+    if not any(len(of_frame) for of_frame in keypoints):
+        return np.ones((len(keypoints), 1))
     shown = [strongest_of_cells(of_frame, outline).unit_descriptors for of_frame in keypoints]
     together = np.concatenate(shown)
     rng = np.random.default_rng(seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from smalti.errors import OutputError
@@ -14,5 +15,6 @@ def write_text(path: Path, text: str) -> None:
         unfinished.write_text(text, encoding="utf-8")
         unfinished.replace(path)
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
         raise OutputError(f"{path}: cannot be written ({error.strerror}); make room or check the rights") from None

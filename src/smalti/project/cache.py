@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import OrderedDict
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -79,12 +80,14 @@ class Cache:
                 np.savez(file, allow_pickle=False, **arrays)
             unfinished.replace(path)
         except OSError as error:
-            unfinished.unlink(missing_ok=True)
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
             raise OutputError(f"{path}: cannot be written ({error.strerror}); make room or check the rights") from None
 
     def _load(self, path: Path) -> dict[str, NDArray[Any]]:
         try:
-            with np.load(path) as file:
-                return dict(file)
-        except (OSError, ValueError, BadZipFile):
+            # Opened here: given a name, numpy leaves a file open that is no archive.
+            with path.open("rb") as file, np.load(file) as arrays:
+                return dict(arrays)
+        except (OSError, EOFError, ValueError, BadZipFile):
             raise OutputError(f"{path}: is damaged; delete the folder {self.folder} and build again") from None

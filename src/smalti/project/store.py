@@ -45,12 +45,17 @@ class Store:
     @classmethod
     def create(cls, path: Path) -> Store:
         """Make the file, or open the one that is there."""
-        if path.exists():
-            return cls.open(path)
         store = cls(path, _connect(path))
-        with store._writing() as connection:
-            connection.executescript(_TABLES)
-            connection.execute("INSERT OR REPLACE INTO fact VALUES ('version', ?)", (json.dumps(VERSION),))
+        try:
+            with store._writing() as connection:
+                # One transaction: a file that has tables has its version too.
+                connection.executescript(
+                    f"BEGIN; {_TABLES} INSERT OR IGNORE INTO fact VALUES ('version', '{VERSION}'); COMMIT;"
+                )
+            store._check_version()
+        except BaseException:
+            store.close()
+            raise
         return store
 
     @classmethod
@@ -60,21 +65,27 @@ class Store:
             raise ProjectError(f"{path.parent}: is not a Smalti project, {path.name} is missing; build one first")
         store = cls(path, _connect(path))
         try:
-            version = store.fact("version")
-        except (sqlite3.DatabaseError, ValueError):
+            store._check_version()
+        except BaseException:
             store.close()
-            raise ProjectError(f"{path}: is damaged or not a project's file; restore it, or build anew") from None
-        if not isinstance(version, int) or version > VERSION:
-            store.close()
-            raise ProjectError(
-                f"{path}: was written by a newer Smalti (format {version}, this one knows {VERSION}); update Smalti"
-            )
+            raise
         return store
+
+    def _check_version(self) -> None:
+        version = self.fact("version")
+        if not isinstance(version, int) or version > VERSION:
+            raise ProjectError(
+                f"{self.path}: was written by a newer Smalti (format {version}, this one knows {VERSION}); "
+                "update Smalti"
+            )
 
     def fact(self, name: str, default: Any = None) -> Any:
         """Return a fact as it was kept."""
-        row = self._connection.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
-        return default if row is None else json.loads(row[0])
+        rows = self._read("SELECT value FROM fact WHERE name = ?", name)
+        try:
+            return json.loads(rows[0][0]) if rows else default
+        except ValueError:
+            raise self._damaged() from None
 
     def keep_facts(self, **facts: Any) -> None:
         """Keep facts that can be written as JSON."""
@@ -84,7 +95,7 @@ class Store:
 
     def frames(self) -> list[FrameEntry]:
         """Return the frames in their order."""
-        rows = self._connection.execute("SELECT number, label, reason FROM frame ORDER BY number")
+        rows = self._read("SELECT number, label, reason FROM frame ORDER BY number")
         return [FrameEntry(*row) for row in rows]
 
     def keep_frames(self, frames: Iterable[FrameEntry]) -> None:
@@ -96,9 +107,7 @@ class Store:
 
     def answers(self) -> list[AnswerEntry]:
         """Return the answers in the order in which they were given."""
-        rows = self._connection.execute(
-            "SELECT i, j, role, verdict, reason, landmarks, seconds FROM answer ORDER BY place"
-        )
+        rows = self._read("SELECT i, j, role, verdict, reason, landmarks, seconds FROM answer ORDER BY place")
         return [_answer_entry(*row) for row in rows]
 
     def keep_answer(self, entry: AnswerEntry) -> None:
@@ -121,7 +130,7 @@ class Store:
 
     def links(self) -> list[LinkEntry]:
         """Return what the finished mosaic says of every yes."""
-        rows = self._connection.execute("SELECT i, j, state, chi2, weight, residual_px FROM link ORDER BY i, j")
+        rows = self._read("SELECT i, j, state, chi2, weight, residual_px FROM link ORDER BY i, j")
         return [LinkEntry(Pair(i, j), LinkState(state), *numbers) for i, j, state, *numbers in rows]
 
     def placements(self) -> list[Placement]:
@@ -158,7 +167,7 @@ class Store:
 
     def stages(self) -> dict[str, float]:
         """Return the seconds spent in every stage, over all sessions."""
-        return dict(self._connection.execute("SELECT name, seconds FROM stage ORDER BY rowid"))
+        return dict(self._read("SELECT name, seconds FROM stage ORDER BY rowid"))
 
     def add_seconds(self, stage: str, seconds: float) -> None:
         """Add to the time spent in a stage."""
@@ -172,6 +181,15 @@ class Store:
         """Let go of the file."""
         self._connection.close()
 
+    def _read(self, query: str, *values: str) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(query, values).fetchall()
+        except sqlite3.DatabaseError:
+            raise self._damaged() from None
+
+    def _damaged(self) -> ProjectError:
+        return ProjectError(f"{self.path}: is damaged or not a project's file; restore it, or build anew")
+
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         try:
@@ -179,6 +197,10 @@ class Store:
                 yield self._connection
         except sqlite3.OperationalError as error:
             raise OutputError(f"{self.path}: cannot be written ({error}); make room or check the rights") from None
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.IntegrityError):
+                raise
+            raise self._damaged() from None
 
 
 def _connect(path: Path) -> sqlite3.Connection:

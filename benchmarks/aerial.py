@@ -1,0 +1,260 @@
+"""The paper's aerial study on a sequence that may be shared: error against matching attempts, by strategy.
+
+    python benchmarks/aerial.py [--set caliterra] [--queries 150] [--seed 0] [--out studies/aerial]
+
+The chain is registered once, a pair is matched once: the strategies differ in what they ask and in nothing else. The
+set's landmarks only judge. Writes curves.csv, aerial-error.png, aerial-chain.jpg and aerial-mosaic.jpg into the folder,
+and prints the tables of docs/aerial.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import cv2
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from PIL import Image
+
+from sets import DATA, FLOORS
+from smalti.agents.agent import Agent
+from smalti.agents.matcher import KeypointAgent
+from smalti.appearance.words import signatures_of
+from smalti.belief import LARGEST_CHI2
+from smalti.building.chain import register_chain
+from smalti.building.finish import finish_parts
+from smalti.building.reading import find_mask
+from smalti.experiments.figures import COLOURS, OTHER_COLOUR
+from smalti.frames.source import FrameSource, open_source
+from smalti.geometry.affine import square
+from smalti.geometry.outline import Outline
+from smalti.interchange.landmarks_csv import read_landmarks
+from smalti.interchange.writing import write_text
+from smalti.loop import ActiveLoop, StopRule
+from smalti.overlap.signatures import WeightedSignatures
+from smalti.project.entries import Placement, Role
+from smalti.project.evaluation import evaluate
+from smalti.records import Answer, Homographies, Landmarks, Pair, Verdict
+from smalti.registration.keypoints import find_keypoints
+from smalti.rendering.mosaic import Mosaic
+from smalti.suggestion.strategies import strategy_named
+
+STRATEGIES = ("area", "paper", "external-only", "position-only", "elibol", "sawhney", "xia")
+DEFAULT = STRATEGIES[0]
+
+TABLED = (0, 1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100, 150)
+"""Attempts of the loop, those of the chain not counted."""
+
+PICTURE_PX = 1200
+JPEG_QUALITY = 75
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--set", default="caliterra", choices=FLOORS, metavar="NAME", help="a folder of frames")
+    parser.add_argument("--queries", type=int, default=150, metavar="Q", help="attempts of the loop")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the visual words")
+    parser.add_argument("--out", type=Path, default=Path("studies/aerial"), metavar="DIR")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    judges = read_landmarks(DATA / options.set / "landmarks.csv")
+    with open_source(DATA / options.set / "frames") as source:
+        start, agent = prepare(source, options.queries, options.seed)
+        runs = [perform(name, start, agent, judges) for name in STRATEGIES]
+        write_text(options.out / "curves.csv", curves_csv(runs))
+        print_tables(runs, options.queries, judges)
+        print(f"\npairs that were matched for all strategies together, the chain included: {agent.matched}")
+        floor = FLOORS[options.set][0]
+        draw_curves(runs, floor, options.set).savefig(options.out / "aerial-error.png", dpi=130)
+        last = next(run.last for run in runs if run.strategy == DEFAULT)
+        for name, state in (("chain", start), ("mosaic", last)):
+            draw_mosaic(source, square(state.refined.mosaic_from_frame), options.out / f"aerial-{name}.jpg")
+
+
+class Remembering:
+    """Asks an agent about each pair once."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._answers: dict[Pair, Answer] = {}
+
+    @property
+    def matched(self) -> int:
+        return len(self._answers)
+
+    def answer(self, pair: Pair) -> Answer:
+        if pair not in self._answers:
+            self._answers[pair] = self._agent.answer(pair)
+        return self._answers[pair]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The state after some attempts; 0 is the chain alone."""
+
+    attempts: int
+    yes: int
+    held: int
+    error_px: float
+    median_px: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    strategy: str
+    rows: list[Row]
+    last: ActiveLoop
+
+    def error_px(self, attempt: int) -> float:
+        """Return the error after so many attempts; a run that ended early keeps the one it ended with."""
+        return next(row.error_px for row in reversed(self.rows) if row.attempts <= attempt)
+
+
+def prepare(source: FrameSource, queries: int, seed: int) -> tuple[ActiveLoop, Remembering]:
+    """Register the chain and learn the words, as a build does; all frames of the set are used."""
+    frames, outline = len(source), Outline.of_pixels(source.width, source.height)
+    mask = find_mask("auto", source)
+    keypoints = [
+        find_keypoints(np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), dtype=np.uint8), mask)
+        for _, image in source.read_many(range(frames))
+    ]
+    agent = Remembering(KeypointAgent(keypoints.__getitem__, outline))
+    roles: Counter[Role] = Counter()
+
+    def ask(pair: Pair, role: Role) -> Answer:
+        roles[role] += 1
+        return agent.answer(pair)
+
+    chain = register_chain(frames, outline, ask, 2 * frames)
+    print(f"{frames} frames; the chain: {roles.total()} attempts, ", end="")
+    print(", ".join(f"{count} {role}" for role, count in roles.items()), end="")
+    print(f"; {len(chain.links)} links, {len(chain.guesses)} guesses, noise {chain.noise:.2f}")
+    start = ActiveLoop.start(
+        frames,
+        outline,
+        chain.links,
+        external=WeightedSignatures(signatures_of(keypoints, outline, seed)),
+        reference=frames // 2,
+        stop_rule=StopRule(queries),
+        priors=chain.guesses,
+        noise=chain.noise,
+        largest_chi2=LARGEST_CHI2,
+    )
+    return start, agent
+
+
+def perform(strategy: str, start: ActiveLoop, agent: Agent, judges: Sequence[Landmarks]) -> Run:
+    """Ask by one strategy until the attempts are used up or it has nothing left to ask."""
+    last = replace(start, strategy=strategy_named(strategy))
+    rows = [_measure(last, judges)]
+    for state in last.run(agent):
+        last = state
+        if len(last.answers) in TABLED:
+            rows.append(_measure(last, judges))
+    if len(last.answers) not in TABLED:
+        rows.append(_measure(last, judges))
+    print(f"{strategy}: {len(last.answers)} attempts, {rows[-1].error_px:.2f} px", file=sys.stderr, flush=True)
+    return Run(strategy, rows, last)
+
+
+def curves_csv(runs: Sequence[Run]) -> str:
+    """Return a line a state."""
+    lines = ["strategy,attempts,yes,held,relative_rmsd_px,median_px"]
+    lines += [
+        f"{run.strategy},{row.attempts},{row.yes},{row.held},{row.error_px:.4f},{row.median_px:.4f}"
+        for run in runs
+        for row in run.rows
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def print_tables(runs: Sequence[Run], queries: int, judges: Sequence[Landmarks]) -> None:
+    """Print errors, answers and the finished mosaics as tables of Markdown."""
+    tabled = [attempt for attempt in TABLED if attempt <= queries]
+    print("\n| relative RMSD, px, after | " + " | ".join(map(str, tabled)) + " |")
+    print("| --- |" + " --- |" * len(tabled))
+    for run in runs:
+        print(f"| {run.strategy} | " + " | ".join(_in_three_digits(run.error_px(attempt)) for attempt in tabled) + " |")
+    print("\n| strategy | attempts | yes | in the first 20 | held at the end | median gap | affine | finished |")
+    print("| --- |" + " --- |" * 7)
+    for run in runs:
+        answers = run.last.answers
+        gap = np.median([answer.pair.j - answer.pair.i for answer in answers]) if answers else np.nan
+        print(
+            f"| {run.strategy} | {len(answers)} | {_share_of_yes(answers)} | {_share_of_yes(answers[:20])} | "
+            f"{run.rows[-1].held} | {gap:.0f} | {run.rows[-1].error_px:.2f} | {_finished_px(run.last, judges):.2f} |"
+        )
+
+
+def draw_curves(runs: Sequence[Run], floor_px: float, name: str) -> Figure:
+    """Draw the error against the attempts, a line a strategy."""
+    with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+        figure = Figure(figsize=(7.5, 4.4), layout="constrained")
+        ax = figure.subplots()
+        for run in runs:
+            ax.plot(
+                [row.attempts for row in run.rows],
+                [row.error_px for row in run.rows],
+                color=COLOURS.get(run.strategy, OTHER_COLOUR),
+                label=run.strategy,
+                marker=".",
+                lw=2.2 if run.strategy == DEFAULT else 1.5,
+            )
+        ax.axhline(floor_px, color="#999999", ls=":", lw=1.2, label="affine, every pair")
+        ax.set(yscale="log", xlabel="matching attempts after the chain", ylabel="relative RMSD, px", title=name)
+        ax.grid(alpha=0.3, which="major")
+        figure.legend(*ax.get_legend_handles_labels(), loc="outside right center", frameon=False)
+    return figure
+
+
+def draw_mosaic(source: FrameSource, mosaic_from_frame: Homographies, path: Path) -> None:
+    """Write a small picture of all frames, white where there is none."""
+    mosaic = Mosaic(source, dict(enumerate(mosaic_from_frame)), source.width, source.height)
+    seen = Image.fromarray(mosaic.image(PICTURE_PX), "RGBA")
+    flat = Image.new("RGB", seen.size, "white")
+    flat.paste(seen, mask=seen.getchannel("A"))
+    flat.save(path, quality=JPEG_QUALITY, optimize=True)
+
+
+def _measure(state: ActiveLoop, judges: Sequence[Landmarks]) -> Row:
+    parts = state.adjustment.parts_without(state.priors)
+    placements = [
+        Placement(n, int(part), affine, affine, square(affine), 0.0)
+        for n, (part, affine) in enumerate(zip(parts, state.refined.mosaic_from_frame, strict=True))
+    ]
+    found = evaluate(placements, judges)
+    return Row(len(state.answers), _count_yes(state.answers), len(state.held), found.relative_rmsd_px, found.median_px)
+
+
+def _finished_px(state: ActiveLoop, judges: Sequence[Landmarks]) -> float:
+    """Return the error after what a build does at the end: judge all links anew, homographies where they are better."""
+    settled = state.settle()
+    parts = finish_parts(settled, settled.landmarks, "auto")
+    placements = [
+        Placement(frame, number, affine, affine, final, 0.0)
+        for number, part in enumerate(parts)
+        for frame, affine, final in zip(part.frames, part.affine, part.final, strict=True)
+    ]
+    return evaluate(placements, judges).relative_rmsd_px
+
+
+def _share_of_yes(answers: Sequence[Answer]) -> str:
+    return f"{_count_yes(answers) / len(answers):.0%}" if answers else "-"
+
+
+def _count_yes(answers: Sequence[Answer]) -> int:
+    return sum(answer.verdict is Verdict.YES for answer in answers)
+
+
+def _in_three_digits(px: float) -> str:
+    return f"{px:.0f}" if px >= 100 else f"{px:.1f}"
+
+
+if __name__ == "__main__":
+    main()

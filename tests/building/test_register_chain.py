@@ -1,0 +1,170 @@
+"""The chain: bridges over failures, guesses where all fail, no more attempts than allowed, and its noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from smalti.adjustment.adjustment import Adjustment
+from smalti.adjustment.link import fit_link
+from smalti.building.chain import measured_noise, register_chain
+from smalti.project.entries import Role
+from smalti.records import Answer, Landmarks, Pair
+from tests.worlds import OUTLINE, measured
+
+FRAMES = 12
+
+
+class Asked:
+    """Answers by the truth of a straight flight, except for pairs that fail; notes what it was asked."""
+
+    def __init__(self, fails=lambda pair: False, noise: float = 1.0, frames: int = FRAMES) -> None:
+        self.fails = fails
+        self.noise = noise
+        self.truth = np.tile(np.eye(2, 3), (frames, 1, 1))
+        self.truth[:, 0, 2] = np.arange(frames) * OUTLINE.width / 6
+        self.questions: list[tuple[Pair, Role]] = []
+
+    def __call__(self, pair: Pair, role: Role) -> Answer:
+        self.questions.append((pair, role))
+        return Answer.no(pair) if self.fails(pair) else Answer.yes(self.landmarks(pair))
+
+    def landmarks(self, pair: Pair) -> Landmarks:
+        rng = np.random.default_rng([pair.i, pair.j])
+        points = rng.uniform([OUTLINE.left, OUTLINE.top], [OUTLINE.right, OUTLINE.bottom], (20, 2))
+        true = measured(rng, self.truth, pair, points, self.noise)
+        # Whatever the noise, the landmarks claim a σ of 1.
+        return Landmarks(pair, true.points_i, true.points_j, 1.0)
+
+    def pairs(self, role: Role) -> list[Pair]:
+        return [pair for pair, why in self.questions if why is role]
+
+
+def register(ask: Asked, attempts: int = 100, frames: int = FRAMES):
+    return register_chain(frames, OUTLINE, ask, attempts)
+
+
+def is_connected(chain, frames: int = FRAMES) -> bool:
+    links = [fit_link(landmarks) for landmarks in (*chain.links, *chain.guesses)]
+    return len(set(Adjustment(frames, OUTLINE, links).parts_without(frozenset()))) == 1
+
+
+def test_a_chain_without_failures_needs_no_bridge_and_no_guess():
+    ask = Asked()
+    chain = register(ask)
+    assert ask.pairs(Role.CHAIN) == [Pair(n, n + 1) for n in range(FRAMES - 1)]
+    assert ask.pairs(Role.BRIDGE) == []
+    assert (chain.bridges, chain.guesses) == ((), ())
+    assert {landmarks.pair for landmarks in chain.links} == {pair for pair, _ in ask.questions}
+
+
+def test_one_failed_pair_is_bridged_by_one_more_question():
+    ask = Asked(lambda pair: pair == Pair(5, 6))
+    chain = register(ask)
+    assert ask.pairs(Role.BRIDGE) == [Pair(4, 6)] == list(chain.bridges)
+    assert Pair(4, 6) in {landmarks.pair for landmarks in chain.links}
+    assert chain.guesses == ()
+    assert is_connected(chain)
+
+
+def test_a_frame_that_matches_neither_neighbour_is_bridged_on_its_own():
+    """Both pairs of frame 6 failed; what joins 5 and 7 leaves 6 to be joined."""
+    ask = Asked(lambda pair: pair in {Pair(5, 6), Pair(6, 7)})
+    chain = register(ask)
+    assert chain.guesses == ()
+    assert len(chain.bridges) == 2
+    assert is_connected(chain)
+
+
+def test_a_frame_that_matches_nothing_hangs_on_a_guess_and_the_rest_holds_together():
+    ask = Asked(lambda pair: 6 in (pair.i, pair.j))
+    chain = register(ask)
+    assert [landmarks.pair for landmarks in chain.guesses] in ([Pair(5, 6)], [Pair(6, 7)])
+    assert any(pair.i < 6 < pair.j for pair in chain.bridges)
+    assert is_connected(chain)
+
+
+def test_a_bridge_that_fails_too_gives_way_to_the_next():
+    ask = Asked(lambda pair: pair.i <= 5 < pair.j and pair != Pair(4, 7))
+    chain = register(ask)
+    asked = ask.pairs(Role.BRIDGE)
+    assert asked[-1] == Pair(4, 7)
+    assert chain.bridges == (Pair(4, 7),)
+    assert len(asked) > 1
+    assert is_connected(chain)
+
+
+def test_where_all_bridges_fail_a_wide_guess_joins_the_parts():
+    ask = Asked(lambda pair: pair.i <= 5 < pair.j)
+    chain = register(ask)
+    (guess,) = chain.guesses
+    assert guess.pair == Pair(5, 6)
+    assert chain.bridges == ()
+    assert float(np.min(guess.sigma)) > OUTLINE.width
+    assert is_connected(chain)
+
+
+def test_where_everything_fails_there_are_guesses_only():
+    chain = register(Asked(lambda pair: True))
+    assert chain.links == ()
+    assert [landmarks.pair for landmarks in chain.guesses] == [Pair(n, n + 1) for n in range(FRAMES - 1)]
+    assert chain.noise == 1.0
+
+
+@pytest.mark.parametrize("fails", [lambda pair: False, lambda pair: True, lambda pair: pair.i % 3 == 0])
+@pytest.mark.parametrize("attempts", [FRAMES - 1, FRAMES + 2, 2 * FRAMES])
+def test_no_more_is_asked_than_allowed_and_nothing_twice(fails, attempts):
+    ask = Asked(fails)
+    chain = register(ask, attempts)
+    assert len(ask.questions) <= attempts
+    assert len({pair for pair, _ in ask.questions}) == len(ask.questions)
+    assert is_connected(chain)
+
+
+def test_two_frames_are_a_chain():
+    ask = Asked(frames=2)
+    chain = register(ask, 4, frames=2)
+    assert [landmarks.pair for landmarks in chain.links] == [Pair(0, 1)]
+    assert chain.noise == 1.0
+
+
+def test_triangles_are_closed_all_along_the_sequence():
+    ask = Asked(frames=120)
+    register(ask, 240, frames=120)
+    checks = ask.pairs(Role.CHECK)
+    assert all(pair.j == pair.i + 2 for pair in checks)
+    assert 4 <= len(checks) <= 24
+    firsts = np.array([pair.i for pair in checks])
+    assert firsts[0] == 0
+    assert firsts[-1] == 117
+    assert np.diff(firsts).max() <= 8
+
+
+@pytest.mark.parametrize("noise", [1.0, 3.0, 10.0])
+def test_the_noise_is_found_from_how_triangles_close(noise):
+    chain = register(Asked(noise=noise, frames=120), 240, frames=120)
+    assert chain.noise == pytest.approx(noise, rel=0.35)
+
+
+def test_a_few_wrong_links_do_not_raise_the_noise():
+    ask = Asked(frames=120)
+    links = [ask.landmarks(Pair(n, n + 1)) for n in range(119)]
+    closed = [ask.landmarks(Pair(n, n + 2)) for n in range(0, 118, 5)]
+    wrong = [Landmarks(one.pair, one.points_i + 60.0, one.points_j, 1.0) for one in closed[:4]]
+    honest = measured_noise(links, closed, OUTLINE)
+    assert measured_noise(links, [*wrong, *closed[4:]], OUTLINE) < 1.6 * honest
+
+
+@pytest.mark.parametrize(("noise", "shift", "bound"), [(0.001, 0.0, 0.3), (1.0, 3000.0, 100.0)])
+def test_the_noise_stays_within_its_bounds(noise, shift, bound):
+    ask = Asked(noise=noise, frames=30)
+    links = [ask.landmarks(Pair(n, n + 1)) for n in range(29)]
+    right = [ask.landmarks(Pair(n, n + 2)) for n in range(0, 28, 3)]
+    closed = [Landmarks(one.pair, one.points_i + shift, one.points_j, 1.0) for one in right]
+    assert measured_noise(links, closed, OUTLINE) == bound
+
+
+def test_without_a_closed_triangle_the_landmarks_are_taken_at_their_word():
+    ask = Asked()
+    assert measured_noise([ask.landmarks(Pair(0, 1))], [], OUTLINE) == 1.0
+    assert measured_noise([ask.landmarks(Pair(0, 1))], [ask.landmarks(Pair(0, 2))], OUTLINE) == 1.0

@@ -1,0 +1,123 @@
+"""Going on with a build: whatever was asked before is not asked again, and the end is the same."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+import smalti
+from smalti.records import Pair
+from smalti.synthetic.export import write_frames
+from smalti.synthetic.path import wander
+from smalti.synthetic.sequence import SyntheticSequence
+from tests.building.filmed import (
+    HANDLING,
+    SCENE_SIZE,
+    TINY_BUDGET,
+    StopAfter,
+    TrueMatcher,
+    along,
+    built_tiny,
+    copied,
+    joined,
+    maps_of,
+    scene,
+    tiny,
+    tiny_images,
+    tiny_video,
+)
+
+
+@pytest.fixture
+def base(tmp_path_factory):
+    return tmp_path_factory.getbasetemp()
+
+
+def same_transforms(folder, other):
+    return (folder / "transforms.json").read_bytes() == (other / "transforms.json").read_bytes()
+
+
+@pytest.mark.parametrize(("stage", "steps"), [("reading", 5), ("chain", 4), ("asking", 1), ("asking", 5)])
+def test_an_interrupted_build_ends_as_one_that_was_not(stage, steps, base, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        smalti.build(tiny_video(base), tmp_path / "out", budget=TINY_BUDGET, progress=StopAfter(stage, steps))
+    assert not (tmp_path / "out" / "transforms.json").exists()
+    smalti.build(tiny_video(base), tmp_path / "out", budget=TINY_BUDGET).close()
+    assert same_transforms(tmp_path / "out", built_tiny(base))
+
+
+def test_a_build_interrupted_again_and_again_asks_every_pair_once(base, tmp_path):
+    matcher = TrueMatcher(tiny())
+    # A replayed answer is a step too.
+    for stage, steps in (("chain", 3), ("chain", 8), ("asking", 2), ("asking", 4)):
+        with pytest.raises(KeyboardInterrupt):
+            smalti.build(
+                tiny_images(base), tmp_path / "out", matcher=matcher, budget=8, progress=StopAfter(stage, steps)
+            )
+    with smalti.build(tiny_images(base), tmp_path / "out", matcher=matcher, budget=8) as project:
+        assert matcher.calls == [entry.answer.pair for entry in project.answers]
+    assert len(set(matcher.calls)) == len(matcher.calls)
+    undisturbed = TrueMatcher(tiny())
+    smalti.build(tiny_images(base), tmp_path / "at once", matcher=undisturbed, budget=8).close()
+    assert undisturbed.calls == matcher.calls
+    assert same_transforms(tmp_path / "out", tmp_path / "at once")
+
+
+def test_a_deleted_cache_is_made_again_and_nothing_is_asked_again(base, tmp_path):
+    folder = copied(built_tiny(base), tmp_path / "copy")
+    shutil.rmtree(folder / "cache")
+    with (
+        smalti.build(tiny_video(base), folder, budget=TINY_BUDGET) as project,
+        smalti.Project.open(built_tiny(base)) as before,
+    ):
+        assert [entry.seconds for entry in project.answers] == [entry.seconds for entry in before.answers]
+    assert same_transforms(folder, built_tiny(base))
+
+
+def test_a_moved_video_goes_on_where_it_was(base, tmp_path):
+    folder = copied(built_tiny(base), tmp_path / "copy")
+    moved = shutil.copy(tiny_video(base), tmp_path / "moved.mp4")
+    with smalti.build(moved, folder, budget=TINY_BUDGET) as project:
+        assert project.info()["source"] == str(moved)
+    assert same_transforms(folder, built_tiny(base))
+
+
+def test_a_finished_build_with_a_broken_chain_asks_nothing_more(tmp_path):
+    """The loop may suggest pairs that failed on the chain; their answers are known and must count the same again."""
+    sequence = joined(along([(90, 80), (330, 80)]), along([(330, 95), (90, 95)]))
+    write_frames(sequence, tmp_path / "images", ".png")
+    matcher = TrueMatcher(sequence)
+    cut = len(along([(90, 80), (330, 80)]))
+
+    def match(first, second):
+        found = matcher(first, second)
+        pair = matcher.calls[-1]
+        return None if pair.i < cut <= pair.j and pair.j - pair.i < 7 else found
+
+    smalti.build(tmp_path / "images", tmp_path / "out", matcher=match).close()
+    maps, asked = maps_of(tmp_path / "out"), len(matcher.calls)
+    smalti.build(tmp_path / "images", tmp_path / "out", matcher=match).close()
+    assert len(matcher.calls) == asked
+    assert len(set(matcher.calls)) == asked
+    for number, final in maps_of(tmp_path / "out").items():
+        np.testing.assert_array_equal(final, maps[number])
+
+
+def test_a_long_sequence_interrupted_within_a_batch_ends_as_one_that_was_not(tmp_path):
+    """From 80 frames on, several questions are chosen at once; those that were not asked yet are asked first."""
+    camera = wander(SCENE_SIZE, 82, (96, 72), step=0.2, handling=HANDLING, seed=3)
+    sequence = SyntheticSequence(scene(), camera)
+    write_frames(sequence, tmp_path / "images", ".png")
+
+    def pairs_of(folder, progress=None):
+        with smalti.build(tmp_path / "images", folder, budget=7, progress=progress) as project:
+            return [entry.answer.pair for entry in project.answers]
+
+    at_once = pairs_of(tmp_path / "at once")
+    with pytest.raises(KeyboardInterrupt):
+        pairs_of(tmp_path / "out", StopAfter("asking", 3))
+    assert pairs_of(tmp_path / "out") == at_once
+    assert Pair(0, 1) in at_once
+    assert same_transforms(tmp_path / "out", tmp_path / "at once")

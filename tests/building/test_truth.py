@@ -1,0 +1,260 @@
+"""The whole path, from a video to a mosaic, against the truth."""
+
+from __future__ import annotations
+
+import json
+
+import cv2
+import numpy as np
+import pytest
+
+import smalti
+from smalti.building.build import build
+from smalti.errors import ProjectError, UnknownNameError, UsageError
+from smalti.interchange.landmarks_csv import read_landmarks
+from smalti.project.entries import LinkState, Role
+from smalti.project.project import Project
+from tests.building.filmed import (
+    FILES,
+    TINY,
+    TINY_BUDGET,
+    built_strips,
+    built_tiny,
+    copied,
+    error_px,
+    maps_of,
+    strips,
+    tiny,
+    tiny_images,
+    tiny_video,
+)
+
+
+@pytest.fixture
+def base(tmp_path_factory):
+    return tmp_path_factory.getbasetemp()
+
+
+@pytest.fixture
+def mosaic(base):
+    with Project.open(built_strips(base)) as project:
+        yield project
+
+
+def test_every_frame_is_placed_within_a_fraction_of_a_pixel(mosaic):
+    assert [placement.number for placement in mosaic.placements] == list(range(24))
+    assert mosaic.parts == 1
+    assert mosaic.not_placed == {}
+    assert error_px(mosaic, strips()) < 0.15
+
+
+def test_the_loops_make_the_mosaic_better_than_the_chain(mosaic):
+    chain = np.array([placement.chain for placement in mosaic.placements])
+    assert error_px(mosaic, strips()) < 0.6 * strips().truth_error(chain).rms
+
+
+def test_all_files_are_there_and_nothing_unfinished(mosaic):
+    assert {file.name for file in mosaic.folder.iterdir()} - {"project.sqlite-wal", "project.sqlite-shm"} == {
+        *FILES,
+        "cache",
+    }
+    assert list(mosaic.folder.rglob("*.part")) == []
+
+
+def test_no_more_than_three_attempts_a_frame_are_spent(mosaic):
+    assert len(mosaic.answers) <= 3 * 24
+    assert mosaic.info()["stopped"] == "budget"
+    assert len(mosaic.answers) == 3 * 24
+
+
+def test_every_consecutive_pair_is_asked_once(mosaic):
+    chain = [entry.answer.pair for entry in mosaic.answers if entry.role is Role.CHAIN]
+    assert [(pair.i, pair.j) for pair in chain] == [(n, n + 1) for n in range(23)]
+    pairs = [entry.answer.pair for entry in mosaic.answers]
+    assert len(set(pairs)) == len(pairs)
+
+
+def test_the_file_of_transforms_says_what_the_project_does(mosaic):
+    content = json.loads((mosaic.folder / "transforms.json").read_text())
+    assert (content["frame_width"], content["frame_height"]) == (240, 180)
+    assert content["not_placed"] == []
+    for frame, placement in zip(content["frames"], mosaic.placements, strict=True):
+        np.testing.assert_allclose(frame["final"], placement.final)
+        np.testing.assert_allclose(frame["affine"][:2], placement.affine)
+    reference = content["reference_frames"][0]
+    np.testing.assert_allclose(content["frames"][reference]["affine"], np.eye(3), atol=1e-9)
+
+
+def test_the_file_of_landmarks_holds_the_believed_links(mosaic):
+    written = {record.pair for record in read_landmarks(mosaic.folder / "landmarks.csv")}
+    believed = {link.pair for link in mosaic.links if link.state is LinkState.BELIEVED}
+    assert written == believed
+    assert mosaic.evaluate(mosaic.folder / "landmarks.csv").relative_rmsd_px < 1.0
+
+
+def test_the_picture_shows_the_scene(mosaic):
+    """Every frame's centre has on the mosaic the colour that it has in the frame, about."""
+    picture = cv2.imread(str(mosaic.folder / "mosaic.png"), cv2.IMREAD_COLOR_RGB)
+    canvas = mosaic.mosaic().canvas()
+    assert picture.shape[:2] == (canvas.height, canvas.width)
+    blurred = cv2.GaussianBlur(picture, (0, 0), 4)
+    corners = np.concatenate(
+        [
+            cv2.perspectiveTransform(strips().outline.corners[None], placement.final)[0]
+            for placement in mosaic.placements
+        ]
+    )
+    for placement in mosaic.placements[::3]:
+        x, y = cv2.perspectiveTransform(strips().outline.centre[None, None], placement.final)[0, 0] - corners.min(0)
+        seen = cv2.GaussianBlur(strips().frame(placement.number), (0, 0), 4)[90, 120].astype(float)
+        assert np.abs(blurred[round(y), round(x)] - seen).max() < 25
+
+
+def test_the_same_frames_give_the_same_transforms_to_the_last_bit(base, tmp_path):
+    build(tiny_video(base), tmp_path / "again", budget=TINY_BUDGET).close()
+    for name in ("transforms.json", "landmarks.csv"):
+        assert (tmp_path / "again" / name).read_bytes() == (built_tiny(base) / name).read_bytes()
+
+
+def test_a_finished_build_asks_nothing_again(base, tmp_path):
+    folder = copied(built_tiny(base), tmp_path / "copy")
+    with build(tiny_video(base), folder, budget=TINY_BUDGET) as project:
+        with Project.open(built_tiny(base)) as before:
+            assert len(project.answers) == len(before.answers)
+        assert (folder / "transforms.json").read_bytes() == (built_tiny(base) / "transforms.json").read_bytes()
+
+
+def test_a_larger_budget_goes_on_from_the_answers_there_are(base, tmp_path):
+    folder = copied(built_tiny(base), tmp_path / "copy")
+    with build(tiny_video(base), folder, budget=TINY_BUDGET + 3) as project, Project.open(built_tiny(base)) as before:
+        pairs = [entry.answer.pair for entry in project.answers]
+        assert pairs[:-3] == [entry.answer.pair for entry in before.answers]
+        assert project.info()["asked"] == TINY_BUDGET + 3
+    build(tiny_video(base), tmp_path / "at once", budget=TINY_BUDGET + 3).close()
+    assert (tmp_path / "at once" / "transforms.json").read_bytes() == (folder / "transforms.json").read_bytes()
+
+
+def test_a_smaller_budget_uses_the_first_answers_only(base, tmp_path):
+    folder = copied(built_tiny(base), tmp_path / "copy")
+    build(tiny_video(base), folder, budget=2).close()
+    build(tiny_video(base), tmp_path / "at once", budget=2).close()
+    assert (tmp_path / "at once" / "transforms.json").read_bytes() == (folder / "transforms.json").read_bytes()
+
+
+def test_without_questions_the_chain_is_the_mosaic(base, tmp_path):
+    with build(tiny_video(base), tmp_path / "out", budget=0) as project:
+        told = project.info()
+        assert (told["asked"], told["frames"]["placed"], told["stopped"]) == (0, 12, "budget")
+        assert told["chain_error_px"] is None
+        assert {entry.role for entry in project.answers} == {Role.CHAIN, Role.CHECK}
+        assert error_px(project, tiny()) < 1.0
+
+
+def test_a_target_stops_the_questions_early(base, tmp_path):
+    with Project.open(built_tiny(base)) as project:
+        before, after = project.store.fact("chain_predicted_px"), project.info()["predicted_error_px"]
+    target = (before + after) / 2
+    with build(tiny_video(base), tmp_path / "out", budget=TINY_BUDGET, target_px=target) as project:
+        told = project.info()
+        assert told["stopped"] == "target"
+        assert 0 < told["asked"] < TINY_BUDGET
+        assert told["predicted_error_px"] <= target
+
+
+@pytest.mark.parametrize("finish", ["affine", "homography"])
+def test_the_finish_that_is_asked_for_is_taken(finish, base, tmp_path):
+    folder = copied(built_tiny(base), tmp_path / "copy")
+    with build(tiny_video(base), folder, budget=TINY_BUDGET, finish=finish) as project:
+        assert project.info()["finish"] == [finish]
+        bent = max(np.abs(placement.final[2, :2]).max() for placement in project.placements)
+        assert (bent == 0) == (finish == "affine")
+        assert error_px(project, tiny()) < 0.5
+
+
+def test_the_better_finish_is_taken_of_itself(mosaic):
+    told = mosaic.info()
+    judged = told["left_out_px"][0]
+    assert judged.keys() == {"affine", "homography"}
+    assert told["finish"] == [min(judged, key=judged.get)]
+
+
+def test_every_start_and_end_choose_the_frames(base, tmp_path):
+    with build(tiny_video(base), tmp_path / "out", every=2, start="1", end="10", budget=0) as project:
+        assert len(project.frames) == 5
+        truth = tiny().mosaic_from_frame[1:10:2]
+        maps = np.array([placement.final for placement in project.placements])
+        from_first = np.linalg.inv(maps[0]) @ maps
+        true_from_first = np.array([np.vstack([one, [0, 0, 1]]) for one in truth])
+        true_from_first = np.linalg.inv(true_from_first[0]) @ true_from_first
+        np.testing.assert_allclose(from_first[:, :2, 2], true_from_first[:, :2, 2], atol=1.5)
+
+
+def test_frames_are_reduced_to_the_largest_size(base, tmp_path):
+    with build(tiny_video(base), tmp_path / "out", max_size=120, budget=0) as project:
+        assert (project.width, project.height) == (120, 90)
+        assert len(project.placements) == 12
+
+
+def test_a_mask_of_ones_own_is_where_keypoints_are(base, tmp_path):
+    mask = np.zeros((TINY[1], TINY[0]), np.uint8)
+    mask[:, 40:] = 255
+    assert cv2.imwrite(str(tmp_path / "mask.png"), mask)
+    with build(tiny_video(base), tmp_path / "out", mask=str(tmp_path / "mask.png"), budget=0) as project:
+        np.testing.assert_array_equal(project.mask, mask > 0)
+        assert all(project.cache.keypoints(n).points[:, 0].min() >= 39 for n in range(12))
+        assert len(project.placements) == 12
+
+
+def test_without_a_mask_the_whole_frame_counts(base, tmp_path):
+    with build(tiny_video(base), tmp_path / "out", mask="none", budget=0) as project:
+        assert project.mask is None
+        assert project.store.fact("binding")["mask"] == "none"
+
+
+def test_images_give_the_mosaic_that_a_video_does(base, tmp_path):
+    with build(tiny_images(base), tmp_path / "out", budget=TINY_BUDGET) as project:
+        assert [frame.label for frame in project.frames] == [f"frame_{n:04d}.png" for n in range(12)]
+        assert error_px(project, tiny()) < 0.3
+
+
+def test_several_images_by_name_are_a_sequence(base, tmp_path):
+    files = sorted(tiny_images(base).iterdir())[:4]
+    with build(files, tmp_path / "out", budget=0) as project:
+        assert sorted(maps_of(project.folder)) == [0, 1, 2, 3]
+
+
+def test_the_folder_is_named_after_the_input(base, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with build(tiny_video(base), budget=0, end="4") as project:
+        assert str(project.folder) == "tiny.smalti"
+    assert (tmp_path / "tiny.smalti" / "mosaic.png").is_file()
+
+
+def test_the_package_offers_it():
+    assert smalti.build is build
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"strategy": "guess"}, UnknownNameError),
+        ({"finish": "round"}, UnknownNameError),
+        ({"budget": -1}, UsageError),
+        ({"target_px": 0.0}, UsageError),
+        ({"target_px": float("nan")}, UsageError),
+        ({"seed": -1}, UsageError),
+        ({"every": 0}, UsageError),
+        ({"max_size": 3}, UsageError),
+        ({"start": "noon"}, UsageError),
+    ],
+)
+def test_a_wrong_option_is_refused_before_anything_is_written(options, error, base, tmp_path):
+    with pytest.raises(error):
+        build(tiny_video(base), tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("options", [{"seed": 1}, {"strategy": "paper"}, {"mask": "none"}, {"every": 2}])
+def test_other_options_do_not_go_on_with_a_build(options, base):
+    with pytest.raises(ProjectError, match=r"holds a build of other (options|frames); name another folder"):
+        build(tiny_video(base), built_tiny(base), budget=TINY_BUDGET, **options)

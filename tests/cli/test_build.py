@@ -1,0 +1,190 @@
+"""`smalti build` as it is typed: what it says, what it leaves, with which exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from smalti.building import settings
+from smalti.cli import build as command
+from smalti.cli.main import main
+from smalti.project.project import Project
+from smalti.suggestion.strategies import STRATEGIES
+from smalti.synthetic.export import write_frames, write_video
+from tests.building.walks import FRAME, FRAMES, truth_error_px, walk
+
+ROOT = Path(__file__).parents[2]
+FILES = ("project.sqlite", "mosaic.png", "report.html", "transforms.json", "landmarks.csv")
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory):
+    return write_video(walk(), tmp_path_factory.mktemp("source") / "walk.mp4")
+
+
+@pytest.fixture(scope="module")
+def built(video, tmp_path_factory):
+    """Return the folder of a build, and what the command printed, in a process of its own."""
+    folder = tmp_path_factory.mktemp("built") / "walk.smalti"
+    words = [sys.executable, "-m", "smalti.cli.main", "build", str(video), "-o", str(folder), "--budget", "6"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout, done.stderr
+
+
+def build(video, folder, *options):
+    return main(["build", "-q", str(video), "-o", str(folder), *map(str, options)])
+
+
+def one_line(capfd):
+    words = capfd.readouterr()
+    assert words.out == ""
+    assert len(words.err.splitlines()) == 1, words.err
+    return words.err
+
+
+def test_the_mosaic_lies_near_the_truth(built):
+    assert truth_error_px(walk(), built[0]) < 0.3
+
+
+def test_every_file_is_there_and_whole(built):
+    for name in FILES:
+        assert (built[0] / name).stat().st_size > 100, name
+    assert not list(built[0].rglob("*.part"))
+
+
+def test_the_closing_words_say_how_many_frames_and_where_the_files_are(built):
+    folder, out, _ = built
+    lines = out.splitlines()
+    assert lines[0] == f"{FRAMES} of {FRAMES} frames on one mosaic: {folder / 'mosaic.png'}"
+    assert lines[-1] == f"report: {folder / 'report.html'}"
+
+
+def test_every_stage_shows_a_bar(built):
+    for stage in ("reading", "chain", "asking", "rendering"):
+        assert stage in built[2]
+    assert "Traceback" not in built[2]
+
+
+def test_quiet_says_nothing(video, tmp_path, capfd):
+    assert build(video, tmp_path / "out", "--budget", 0) == 0
+    assert capfd.readouterr() == ("", "")
+
+
+def test_without_an_output_the_folder_has_the_name_of_the_video(video, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["build", "-q", str(video), "--budget", "0", "--end", "4"]) == 0
+    assert (tmp_path / "walk.smalti" / "mosaic.png").exists()
+
+
+def test_several_images_are_one_sequence(tmp_path):
+    images = write_frames(walk(), tmp_path / "images", ".png")[:4]
+    assert main(["build", "-q", *map(str, images), "-o", str(tmp_path / "out"), "--budget", "0"]) == 0
+    with Project.open(tmp_path / "out") as project:
+        assert [frame.label for frame in project.frames] == [path.name for path in images]
+
+
+def test_frames_are_chosen_and_reduced(video, tmp_path):
+    chosen = ("--every", 2, "--start", 1, "--end", 9, "--max-size", 120, "--budget", 0)
+    assert build(video, tmp_path / "out", *chosen) == 0
+    with Project.open(tmp_path / "out") as project:
+        assert (project.width, project.height) == (FRAME[0] // 2, FRAME[1] // 2)
+        maps = np.array([placement.final for placement in project.placements])
+        assert [placement.number for placement in project.placements] == [0, 1, 2, 3]
+    # A pixel of the reduced frame is two of the source: undone on both sides, the maps are those of the whole frames.
+    doubled = np.array([[2.0, 0, 0.5], [0, 2, 0.5], [0, 0, 1]])
+    assert walk().truth_error(doubled @ maps @ np.linalg.inv(doubled), range(1, 9, 2)).rms < 1.5
+
+
+def test_a_video_can_be_cut_by_times(video, tmp_path):
+    assert build(video, tmp_path / "out", "--start", "0.08s", "--end", "0:00.24", "--budget", 0) == 0
+    with Project.open(tmp_path / "out") as project:
+        assert len(project.frames) == 4  # 25 frames a second
+
+
+@pytest.mark.parametrize("finish", ["affine", "homography", "auto"])
+def test_the_finish_is_the_one_asked_for(finish, video, tmp_path):
+    assert build(video, tmp_path / "out", "--finish", finish, "--budget", 2, "--end", 8) == 0
+    with Project.open(tmp_path / "out") as project:
+        found = project.info()["finish"]
+        is_affine = all(np.array_equal(placement.final[2], [0, 0, 1]) for placement in project.placements)
+    assert found == ["affine" if is_affine else "homography"]
+    if finish != "auto":
+        assert found == [finish]
+
+
+def test_a_mask_from_a_file_hides_what_is_black(video, tmp_path):
+    mask = np.zeros((FRAME[1], FRAME[0]), dtype=np.uint8)
+    mask[:, 60:] = 255
+    Image.fromarray(mask).save(tmp_path / "mask.png")
+    assert build(video, tmp_path / "out", "--mask", tmp_path / "mask.png", "--budget", 0) == 0
+    with Project.open(tmp_path / "out") as project:
+        assert np.array_equal(project.mask, mask > 0)
+        for entry in project.answers:
+            assert entry.answer.landmarks.points_i[:, 0].min() > 55
+            assert entry.answer.landmarks.points_j[:, 0].min() > 55
+
+
+def test_a_round_field_of_view_is_found_unless_told_otherwise(tmp_path):
+    x, y = np.meshgrid(np.arange(FRAME[0]), np.arange(FRAME[1]))
+    inside = np.hypot(x - 119.5, y - 89.5) < 85
+    (tmp_path / "round").mkdir()
+    for n in range(6):
+        Image.fromarray(walk().frame(n) * inside[:, :, None]).save(tmp_path / "round" / f"{n}.png")
+    assert build(tmp_path / "round", tmp_path / "auto", "--budget", 0) == 0
+    assert build(tmp_path / "round", tmp_path / "none", "--budget", 0, "--mask", "none") == 0
+    with Project.open(tmp_path / "auto") as auto, Project.open(tmp_path / "none") as none:
+        assert (auto.mask != inside).mean() < 0.05
+        assert none.mask is None
+
+
+def test_a_target_that_is_met_stops_the_questions(video, tmp_path):
+    assert build(video, tmp_path / "out", "--target-px", 50) == 0
+    with Project.open(tmp_path / "out") as project:
+        assert (project.info()["asked"], project.info()["stopped"]) == (0, "target")
+
+
+@pytest.mark.parametrize("other", [["--seed", "1"], ["--strategy", "paper"], ["--mask", "none"]])
+def test_other_options_on_a_project_are_one_line_and_change_nothing(other, built, video, capfd):
+    folder = built[0]
+    before = (folder / "transforms.json").read_bytes()
+    assert build(video, folder, *other) == 1
+    said = one_line(capfd)
+    assert "other options" in said
+    assert str(folder) in said
+    assert (folder / "transforms.json").read_bytes() == before
+
+
+def test_other_frames_on_a_project_are_one_line(built, video, capfd):
+    assert build(video, built[0], "--every", 2) == 1
+    assert "other frames" in one_line(capfd)
+
+
+def test_a_larger_budget_goes_on(video, tmp_path):
+    kept = []
+    for budget in (1, 4):
+        assert build(video, tmp_path / "out", "--budget", budget) == 0
+        with Project.open(tmp_path / "out") as project:
+            kept.append([(entry.answer.pair, entry.seconds) for entry in project.answers])
+            assert project.info()["asked"] == budget
+    # The seconds that an answer took do not come out the same twice.
+    assert kept[1][: len(kept[0])] == kept[0]
+
+
+def test_a_smaller_budget_gives_the_mosaic_of_the_first_answers(video, tmp_path):
+    assert build(video, tmp_path / "out", "--budget", 3) == 0
+    assert build(video, tmp_path / "out", "--budget", 0) == 0
+    assert build(video, tmp_path / "chain", "--budget", 0) == 0
+    one, other = (json.loads((tmp_path / name / "transforms.json").read_text()) for name in ("out", "chain"))
+    assert one == other
+
+
+def test_names_in_the_help_are_those_of_the_tables():
+    assert set(STRATEGIES) == set(command.STRATEGIES)
+    assert settings.Finish.__args__ == command.FINISHES

@@ -1,0 +1,246 @@
+"""The active loop with guesses, noise and links that are held."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from smalti.adjustment.link import fit_link
+from smalti.belief import FIRST_SURPRISES, LARGEST_CHI2
+from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
+from smalti.loop import FEWEST_BETWEEN_JUDGEMENTS, ActiveLoop, StopRule
+from smalti.records import Answer, Landmarks, Pair
+
+FRAMES = 20
+WORLD = raster(FRAMES)
+SIGMA = 0.2
+GAP = Pair(9, 10)
+ACROSS = [Pair(i, FRAMES - 1 - i) for i in range(9)]
+SKEW = [Pair(i, FRAMES - 2 - i) for i in range(8)]
+WILD = 140.0
+FAR = (30.0, -40.0)
+
+
+@cache
+def told(pair, by=0.0):
+    """Landmarks of a pair, off by so much; the same whenever asked, whether the frames overlap or not."""
+    noise = np.random.default_rng((pair.i, pair.j)).normal(0.0, SIGMA, CONTROL_POINTS.shape)
+    shift = WORLD.positions[pair.j] - WORLD.positions[pair.i]
+    return Landmarks(pair, CONTROL_POINTS + shift + noise + by, CONTROL_POINTS, SIGMA)
+
+
+def chain(without=(), lies=None):
+    pairs = [Pair(n, n + 1) for n in range(FRAMES - 1) if Pair(n, n + 1) not in without]
+    return [told(pair, (lies or {}).get(pair, 0.0)) for pair in pairs]
+
+
+def guess(pair, sigma=WILD):
+    return Landmarks(pair, OUTLINE.corners, OUTLINE.corners, sigma)
+
+
+def started(*, without=(), lies=None, guesses=(), largest_chi2=LARGEST_CHI2, **more):
+    more["priors"] = [guess(pair) for pair in guesses]
+    return ActiveLoop.start(FRAMES, OUTLINE, chain(without, lies), largest_chi2=largest_chi2, **more)
+
+
+def yes(pair, by=0.0):
+    return Answer.yes(told(pair, by))
+
+
+def parted(**more):
+    """Two parts of the sequence that only a guess joins."""
+    return started(without=[GAP], guesses=[GAP], **more)
+
+
+@cache
+def calm():
+    """After nine honest answers: a mosaic that knows itself."""
+    return started().replay([yes(pair) for pair in ACROSS])
+
+
+WRONG = SKEW[3]
+
+
+@cache
+def deceived():
+    return calm().record(yes(WRONG, FAR))
+
+
+@pytest.mark.parametrize("largest_chi2", [None, LARGEST_CHI2])
+def test_a_guess_goes_when_an_answer_joins_the_parts(largest_chi2):
+    state = parted(largest_chi2=largest_chi2).record(yes(ACROSS[3]))
+    assert state.priors == frozenset()
+    assert GAP not in state.adjustment.links
+    assert ACROSS[3] in state.adjustment.links
+
+
+@pytest.mark.parametrize("answer", [yes(Pair(0, 2)), Answer.no(ACROSS[3]), Answer.unsure(ACROSS[3])])
+def test_a_guess_stays_while_no_answer_joins_the_parts(answer):
+    state = parted().record(answer)
+    assert state.priors == {GAP}
+    assert GAP in state.adjustment.links
+
+
+def test_without_its_guess_the_mosaic_is_that_of_the_answers_alone():
+    state = parted().record(yes(ACROSS[3]))
+    links = [*chain([GAP]), told(ACROSS[3])]
+    alone = ActiveLoop.start(FRAMES, OUTLINE, links)
+    np.testing.assert_allclose(
+        state.adjustment.mosaic_from_frame, alone.adjustment.mosaic_from_frame, rtol=0, atol=1e-8
+    )
+
+
+def test_only_the_guesses_go_whose_parts_are_joined():
+    gaps = [Pair(4, 5), Pair(9, 10)]
+    state = started(without=gaps, guesses=gaps)
+    first = state.record(yes(Pair(4, 6)))
+    assert first.priors == {Pair(9, 10)}
+    assert first.record(yes(ACROSS[3])).priors == frozenset()
+
+
+@pytest.mark.parametrize("largest_chi2", [None, LARGEST_CHI2])
+def test_the_pair_of_a_guess_may_be_answered(largest_chi2):
+    state = parted(largest_chi2=largest_chi2).record(yes(GAP))
+    assert state.priors == frozenset()
+    assert state.adjustment.links[GAP].landmarks > 4
+
+
+def test_forgetting_the_answer_that_joined_the_parts_brings_the_guess_back():
+    state = parted().record(yes(ACROSS[3])).forget(ACROSS[3])
+    assert state.priors == {GAP}
+
+
+@cache
+def guess_disputed():
+    """The parts are joined, the guess is gone, and then its pair is answered wrongly."""
+    return parted().replay([*(yes(pair) for pair in (*ACROSS, *SKEW[:3])), yes(GAP, FAR)])
+
+
+def test_forgetting_a_held_answer_about_a_guess_forgets_it():
+    assert list(guess_disputed().held) == [GAP]
+    assert not guess_disputed().forget(GAP).held
+
+
+def test_forgetting_another_answer_does_not_believe_a_guess_whose_pair_is_held():
+    state = guess_disputed().forget(ACROSS[4])
+    assert list(state.held) == [GAP]
+    assert GAP not in state.adjustment.links
+    assert len(state.settle().held) == 1  # of the loop at the turn, whichever link
+
+
+@pytest.mark.parametrize("noise", [0.5, 3.0])
+def test_noise_scales_every_deviation_linearly(noise):
+    answers = [yes(ACROSS[2]), yes(ACROSS[6])]
+    plain = started(largest_chi2=None).replay(answers).covariance.centres.spread_squared
+    noisy = started(largest_chi2=None, noise=noise).replay(answers).covariance.centres.spread_squared
+    np.testing.assert_allclose(noisy, noise**2 * plain, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("noise", [0.5, 2.0])
+def test_noise_scales_the_predicted_error_linearly(noise):
+    # Small beside the frames, so that which pairs overlap is known as well either way.
+    plain, noisy = (started(noise=factor).predicted_error_px for factor in (1.0, noise))
+    assert noisy == pytest.approx(noise * plain, rel=0.1)
+
+
+def test_noise_does_not_make_a_guess_wilder():
+    found = parted(noise=10.0).adjustment.links[GAP].root
+    np.testing.assert_array_equal(found, fit_link(guess(GAP)).root)
+
+
+def test_a_link_passes_where_noise_explains_it():
+    off = yes(WRONG, (5.0, 0.0))
+    assert WRONG in calm().record(off).held
+    noisy = started(noise=20.0).replay([yes(pair) for pair in ACROSS])
+    assert not noisy.record(off).held
+
+
+def test_a_wrong_answer_is_held_recorded_and_not_asked_again():
+    state = deceived()
+    assert list(state.held) == [WRONG]
+    assert state.answers[-1].pair == WRONG
+    assert WRONG not in [suggestion.pair for suggestion in state.suggest(10**6)]
+    np.testing.assert_array_equal(state.adjustment.mosaic_from_frame, calm().adjustment.mosaic_from_frame)
+
+
+def test_without_a_limit_every_answer_is_believed():
+    state = started(largest_chi2=None).replay([yes(pair) for pair in ACROSS]).record(yes(WRONG, FAR))
+    assert not state.held
+    assert WRONG in state.adjustment.links
+    assert state.settle() is state
+
+
+class Pupil:
+    """Remembers the pairs that it was told overlap."""
+
+    def probabilities(self):
+        return np.ones((FRAMES, FRAMES))
+
+    def learn(self, overlapping, apart):
+        self.told = {(int(i), int(j)) for i, j in overlapping}
+        return self
+
+
+def test_a_held_pair_teaches_the_external_model_nothing():
+    state = started(external=Pupil()).replay([*(yes(pair) for pair in ACROSS), yes(WRONG, FAR)])
+    assert WRONG in state.held
+    assert state.external.told == {(pair.i, pair.j) for pair in state.landmarks if pair != WRONG}
+
+
+def test_landmarks_are_those_of_the_chain_and_of_every_yes():
+    state = deceived().record(Answer.no(Pair(0, 7)))
+    assert GAP not in parted().landmarks
+    assert state.landmarks.keys() == {record.pair for record in chain()} | {*ACROSS, WRONG}
+    np.testing.assert_array_equal(state.landmarks[WRONG].points_i, yes(WRONG, FAR).landmarks.points_i)
+
+
+def test_forgetting_a_held_answer():
+    state = deceived().forget(WRONG)
+    assert not state.held
+    assert state.answers == calm().answers
+    np.testing.assert_array_equal(state.adjustment.mosaic_from_frame, calm().adjustment.mosaic_from_frame)
+
+
+def test_forgetting_an_answer_does_not_forget_how_surprising_links_are():
+    assert deceived().forget(WRONG).surprises != FIRST_SURPRISES
+
+
+LIE = {Pair(5, 6): (0.0, 40.0)}
+TELLING = [*ACROSS[3:8], *SKEW[3:7]]
+
+
+def test_all_links_are_judged_anew_after_some_yes_answers():
+    state = started(lies=LIE)
+    for number, pair in enumerate(TELLING[:FEWEST_BETWEEN_JUDGEMENTS], start=1):
+        assert Pair(5, 6) not in state.held
+        state = state.record(yes(pair)).record(Answer.no(Pair(0, 5 + number)))
+    assert list(state.held) == [Pair(5, 6)]
+    assert set(TELLING[:FEWEST_BETWEEN_JUDGEMENTS]) <= set(state.adjustment.links)
+
+
+def test_settling_holds_the_wrong_link_of_the_chain():
+    state = started(lies=LIE).replay([yes(pair) for pair in TELLING[:6]])
+    assert Pair(5, 6) not in state.held
+    settled = state.settle()
+    assert list(settled.held) == [Pair(5, 6)]
+    assert Pair(5, 6) not in [suggestion.pair for suggestion in settled.suggest(10**6)]
+
+
+def test_equal_answers_give_equal_states_to_the_last_bit():
+    log = [yes(WRONG, FAR), *(yes(pair) for pair in ACROSS), Answer.no(Pair(0, 7)), yes(SKEW[5], FAR)]
+    first, again = (parted(stop_rule=StopRule(budget=20)).replay(log) for _ in range(2))
+    assert list(first.held) == list(again.held)
+    assert first.surprises == again.surprises
+    np.testing.assert_array_equal(first.adjustment.mosaic_from_frame, again.adjustment.mosaic_from_frame)
+    assert first.suggest(5) == again.suggest(5)
+
+
+def test_the_order_of_honest_answers_does_not_change_what_is_believed():
+    answers = [yes(pair) for pair in (*ACROSS, *SKEW)]
+    forth, back = parted().replay(answers), parted().replay(reversed(answers))
+    assert not forth.held
+    assert not back.held
+    assert forth.priors == back.priors == frozenset()
+    np.testing.assert_array_equal(forth.adjustment.mosaic_from_frame, back.adjustment.mosaic_from_frame)
