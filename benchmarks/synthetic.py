@@ -36,7 +36,7 @@ from smalti.synthetic.sequence import SyntheticSequence
 DATA = Path(os.environ.get("SMALTI_DATA", Path(__file__).parents[2] / "shared" / "data"))
 FRAME = (320, 240)
 HANDLING = Handling(heading_degrees=15, zoom=0.05, shake_px=2, shake_degrees=0.5)
-DEGRADATION = Degradation(blur_px=0.6, exposure=0.2, noise=3)
+DEGRADATION = Degradation(blur_px=0.5, exposure=0.2, noise=2)
 
 Paths = dict[str, tuple[str, Callable[[tuple[int, int], int], CameraPath]]]
 PATHS: Paths = {

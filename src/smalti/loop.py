@@ -258,14 +258,19 @@ class ActiveLoop:
         """Return the state with these links; a guess between parts that they join is dropped."""
         adjustment = belief.adjustment
         state = replace(self, covariance=LocalCovariance(adjustment))
-        for pair in state.priors - set(adjustment.needed_of(state.priors)):
+        needless = state.priors - set(adjustment.needed_of(state.priors))
+        for pair in needless:
             adjustment = adjustment.remove(pair)
+        near = None
+        if self.largest_chi2 is not None:
+            # With many loops the linear mosaic shrinks until nothing can be told from it.
+            near = replace(belief, adjustment=adjustment).agreement.refined.mosaic_from_frame
         return replace(
             self,
-            covariance=LocalCovariance(adjustment),
+            covariance=LocalCovariance(adjustment, near),
             held=belief.held,
             surprises=belief.surprises,
-            near=belief.near,
+            near=near,
         )
 
     @property

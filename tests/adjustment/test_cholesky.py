@@ -222,3 +222,25 @@ def test_a_change_of_one_edge_of_a_long_chain_reaches_few_columns(nodes):
 def test_a_long_chain_fills_in_less_than_one_block_a_node():
     pattern = Pattern.of(5000, np.array(chain(5000)))
     assert len(pattern.slot_row) <= 2 * 5000
+
+
+def test_with_many_edges_the_factor_fills_in_less_and_solves_as_well():
+    rng = np.random.default_rng(5)
+    nodes = 60
+    at = rng.uniform(0, 10, size=(nodes, 2))
+    near = np.linalg.norm(at[:, None] - at[None], axis=2)
+    edges = np.argwhere(np.triu(near < 2.2, 1)).astype(np.int64)
+    assert len(edges) > 1.3 * nodes
+    pattern = Pattern.of(nodes, edges)
+    assert sorted(pattern.node_at) == list(range(nodes))
+    off = rng.normal(size=(len(edges), 2, 2))
+    diagonal = np.tile(60.0 * np.eye(2), (nodes, 1, 1))
+    dense = np.kron(np.eye(nodes), 60.0 * np.eye(2))
+    for (a, b), block in zip(edges, off, strict=True):
+        dense[2 * a : 2 * a + 2, 2 * b : 2 * b + 2] = block
+        dense[2 * b : 2 * b + 2, 2 * a : 2 * a + 2] = block.T
+    right = rng.normal(size=(nodes, 2, 3))
+    solved = BlockCholesky(pattern, diagonal, off).solve(right)
+    np.testing.assert_allclose(solved.reshape(-1, 3), np.linalg.solve(dense, right.reshape(-1, 3)), atol=1e-12)
+    # Fewer blocks than a dense lower triangle of the larger of its parts would have.
+    assert len(pattern.slot_row) < 0.5 * nodes * (nodes - 1) / 2

@@ -19,7 +19,7 @@ def cut(tmp_path_factory):
     """A flight to the right; a cut; one that begins in the far corner and comes back over the first."""
     base = tmp_path_factory.mktemp("cut")
     sequence = joined(along([(90, 80), (440, 80)]), along([(600, 400), (600, 90), (250, 90)]))
-    with smalti.build(write_images(base / "images", images_of(sequence)), base / "out") as project:
+    with smalti.build(write_images(base / "images", images_of(sequence)), base / "out", budget=20) as project:
         yield project, sequence
 
 
@@ -30,7 +30,7 @@ def strangers(tmp_path_factory):
     first, again = along([(100, 100), (360, 100)]), along([(330, 120), (580, 120)])
     second = along([(100, 300), (420, 300)], seed=2)
     folder = write_images(base / "images", images_of(first, second, again))
-    with smalti.build(folder, base / "out") as project:
+    with smalti.build(folder, base / "out", budget=12) as project:
         yield project, first, second, again
 
 

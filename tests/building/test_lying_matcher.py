@@ -18,7 +18,6 @@ from tests.building.filmed import HANDLING, SCENE_SIZE, TINY, TrueMatcher, error
 
 FRAMES = 60
 SHARE_OF_LIES = 0.1
-BUDGET = 80
 
 
 class LyingMatcher(TrueMatcher):
@@ -67,9 +66,7 @@ def images(sequence, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def honest_px(sequence, images, tmp_path_factory):
-    with smalti.build(
-        images, tmp_path_factory.mktemp("honest") / "out", matcher=TrueMatcher(sequence), budget=BUDGET
-    ) as project:
+    with smalti.build(images, tmp_path_factory.mktemp("honest") / "out", matcher=TrueMatcher(sequence)) as project:
         assert project.info()["held"] == 0
         return error_px(project, sequence)
 
@@ -77,7 +74,7 @@ def honest_px(sequence, images, tmp_path_factory):
 @pytest.fixture(scope="module")
 def lied_to(sequence, images, tmp_path_factory):
     matcher = LyingMatcher(sequence)
-    with smalti.build(images, tmp_path_factory.mktemp("lies") / "out", matcher=matcher, budget=BUDGET) as project:
+    with smalti.build(images, tmp_path_factory.mktemp("lies") / "out", matcher=matcher) as project:
         yield project, matcher.lies
 
 

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 import smalti
-from smalti.project.entries import Role
-from tests.building.filmed import error_px, tiny, write_images
+from smalti.building.results import place_asides
+from smalti.geometry.affine import square
+from smalti.project.entries import FrameEntry, Placement, Role
+from smalti.records import Answer
+from tests.building.filmed import error_px, tiny, true_landmarks, write_images
 
 # Where they stand in the sequence: a black one, two copies of the frame before them, a blurred one.
 BLACK, FROZEN, BLURRED = 3, (6, 7), 10
@@ -69,6 +72,26 @@ def test_every_good_frame_is_where_it_belongs(project):
     good = [frame.number for frame in project.frames if not frame.reason]
     maps = {placement.number: placement.final for placement in project.placements}
     assert tiny().truth_error(np.array([maps[number] for number in good])).rms < 0.3
+
+
+@pytest.mark.parametrize("neighbour", [4, 6])
+def test_one_that_matches_one_neighbour_is_placed_beside_that(neighbour):
+    """Whether it is the earlier or the later of the two."""
+    truth = tiny().mosaic_from_frame
+    placed = [Placement(n, 0, truth[n], truth[n], square(truth[n]), 0.5) for n in (4, 6)]
+
+    class OneMatches:
+        def ask_of_source(self, pair, role):
+            assert role is Role.ASIDE
+            if neighbour not in (pair.i, pair.j):
+                return Answer.no(pair)
+            (record,) = true_landmarks(tiny(), np.array([[pair.i, pair.j]]))
+            return Answer.yes(record)
+
+    (found,) = place_asides([FrameEntry(5, "five", "frozen")], placed, OneMatches())
+    assert (found.number, found.part) == (5, 0)
+    for maps in (found.chain, found.affine, found.final[:2]):
+        np.testing.assert_allclose(maps, truth[5], atol=1e-6)
 
 
 def test_frames_that_show_nothing_but_black_are_an_error_of_input(tmp_path):

@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 
 from smalti.adjustment.adjustment import Adjustment
 from smalti.adjustment.centres import Centres, centre_seen
-from smalti.adjustment.cholesky import BlockCholesky, Blocks, factorise_columns, solve_sparse_in_place
+from smalti.adjustment.cholesky import (
+    BlockCholesky,
+    Blocks,
+    NotPositiveDefiniteError,
+    factorise_columns,
+    solve_sparse_in_place,
+)
 from smalti.adjustment.pattern import Indices, Pattern
 from smalti.adjustment.refinement import normal_blocks
 from smalti.adjustment.selected import inverse_diagonal
@@ -31,15 +37,35 @@ from smalti.records import Transforms
 GROUP = 128
 """Frames that are judged with the same one held: few enough that what lies between them is small."""
 
+STEADYING = 1e-9
+"""Of the median frame's information: what steadies a frame."""
+
 FRAMES_AT_ONCE = 32
 """Frames whose columns are computed together: enough to fill vectors, few enough to stay in cache."""
 
 
 class LocalCovariance:
-    """An adjustment, and the uncertainty of places relative to each other on its linear mosaic."""
+    """An adjustment, and the uncertainty of places relative to each other on its linear mosaic, or on another one."""
 
-    def __init__(self, adjustment: Adjustment) -> None:
+    def __init__(
+        self, adjustment: Adjustment, mosaic_from_frame: Transforms | None = None, *, steadied: bool = False
+    ) -> None:
+        """Linearise about the given maps (N, 2, 3), about the linear mosaic if there are none.
+
+        `steadied` holds every frame by a prior that is weak beside any link, where links alone determine too little.
+        """
         self.adjustment = adjustment
+        self._given = mosaic_from_frame
+        self._steadied = steadied
+
+    @property
+    def mosaic_from_frame(self) -> Transforms:
+        """(N, 2, 3): the mosaic about which it is linearised, pixels."""
+        return self.adjustment.mosaic_from_frame if self._given is None else self._given
+
+    @cached_property
+    def _unit_maps(self) -> Transforms:
+        return self.adjustment.unit_maps if self._given is None else self.adjustment.in_units(self._given)
 
     def centre(self, i: int, j: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return mean (2,) and covariance (2, 2) of the centre of frame i seen in frame j, pixels."""
@@ -47,7 +73,7 @@ class LocalCovariance:
         for frame in (i, j):
             adjustment.check_frame(frame)
         outline, tangent = adjustment.outline, adjustment.family.tangent
-        maps, freedom = adjustment.unit_maps, len(tangent)
+        maps, freedom = self._unit_maps, len(tangent)
         columns = np.zeros((adjustment.frames, freedom, 2 * freedom))
         columns[i, :, :freedom] = columns[j, :, freedom:] = np.eye(freedom)
         joint = self._held(i).solve(columns)[[i, j]].reshape(2 * freedom, 2 * freedom)
@@ -61,6 +87,15 @@ class LocalCovariance:
     @cached_property
     def centres(self) -> Centres:
         """The distribution of γ_ij for all pairs, both directions."""
+        try:
+            return self._centres()
+        except SingularSystemError:
+            if self._steadied:
+                raise
+        # Guesses in a row leave what lies beyond them known to no digit: say that nothing is endlessly far.
+        return LocalCovariance(self.adjustment, self._given, steadied=True).centres
+
+    def _centres(self) -> Centres:
         adjustment, pattern = self.adjustment, self._pattern
         family = adjustment.family
         # Held to begin with: the root of the elimination tree, so that holding another instead reaches one path only.
@@ -79,8 +114,8 @@ class LocalCovariance:
             family.tangent,
             family.shift_direction(0),
             family.shift_direction(1),
-            adjustment.unit_maps,
-            invert(adjustment.unit_maps),
+            self._unit_maps,
+            invert(self._unit_maps),
             adjustment.outline.unit,
             *adjustment.outline.centre_x_y,
         )
@@ -96,11 +131,20 @@ class LocalCovariance:
         diagonal, off_diagonal = self._information
         grounded = diagonal.copy()
         grounded[frame] *= 2.0
-        return BlockCholesky(self._pattern, grounded, off_diagonal)
+        try:
+            return BlockCholesky(self._pattern, grounded, off_diagonal)
+        except NotPositiveDefiniteError as failure:
+            raise SingularSystemError(
+                f"frame {failure.node}: the links do not determine how it lies to the others, check their landmarks"
+            ) from None
 
     @cached_property
     def _information(self) -> tuple[Blocks, Blocks]:
-        return normal_blocks(self.adjustment, self.adjustment.unit_maps)
+        diagonal, off_diagonal = normal_blocks(self.adjustment, self._unit_maps)
+        if self._steadied:
+            own = np.einsum("nkk->nk", diagonal)
+            own += STEADYING * np.median(own, axis=0)
+        return diagonal, off_diagonal
 
     @cached_property
     def _pattern(self) -> Pattern:

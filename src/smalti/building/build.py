@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -58,13 +59,17 @@ def build(
     settings = BuildSettings(SourceSettings(every, start, end, max_size), **options)
     location = str(source) if isinstance(source, str | Path) else [str(one) for one in source]
     folder = _default_folder(location) if output is None else Path(output)
+    is_new = not folder.exists()
     with open_source(location, settings.source) as frames:
         binding = {**settings.binding(), "matcher": "keypoints" if matcher is None else _name(matcher)}
         project = Project.begin(folder, frames, location, binding)
         try:
             _run(project, frames, settings, matcher, Silence() if progress is None else progress)
-        except BaseException:
+        except BaseException as error:
             project.close()
+            if is_new and isinstance(error, InputError):
+                # Frames or a mask that cannot be used: there is nothing to go on with.
+                shutil.rmtree(folder)
             raise
     return project
 
@@ -99,7 +104,8 @@ def _run(
         write_tables(project)
     with _timed(project, "render"):
         mosaics = render_mosaics(project, progress)
-    write_report(project, project.folder / "report.html", mosaics=mosaics)
+    with _timed(project, "report"):
+        write_report(project, project.folder / "report.html", mosaics=mosaics)
 
 
 def _read(project: Project, source: FrameSource, settings: BuildSettings, progress: Progress) -> list[FrameEntry]:

@@ -28,6 +28,9 @@ SMALLEST_NOISE, LARGEST_NOISE = 0.3, 100.0
 GUESS_SIGMA = 2.0
 """In diagonals of a frame: how far a part may be from where the one before it ended."""
 
+GUESS_REACH = 8.0
+"""In frames: the guess speaks of points so far out, which says that a camera turns and zooms little between frames."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
@@ -127,4 +130,5 @@ def _triangles(frames: int, links: Sequence[Landmarks], tried: set[Pair]) -> lis
 
 def _guess(pair: Pair, outline: Outline) -> Landmarks:
     """Return the guess that a part begins about where the one before it ended."""
-    return Landmarks(pair, outline.corners, outline.corners, GUESS_SIGMA * 2 * outline.outer_half_side)
+    corners = outline.scaled(GUESS_REACH).corners
+    return Landmarks(pair, corners, corners, GUESS_SIGMA * 2 * outline.outer_half_side)

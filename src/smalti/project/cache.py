@@ -89,5 +89,5 @@ class Cache:
             # Opened here: given a name, numpy leaves a file open that is no archive.
             with path.open("rb") as file, np.load(file) as arrays:
                 return dict(arrays)
-        except (OSError, EOFError, ValueError, BadZipFile):
+        except (OSError, EOFError, ValueError, RuntimeError, BadZipFile):
             raise OutputError(f"{path}: is damaged; delete the folder {self.folder} and build again") from None

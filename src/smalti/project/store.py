@@ -47,12 +47,12 @@ class Store:
         """Make the file, or open the one that is there."""
         store = cls(path, _connect(path))
         try:
+            if store._read("SELECT name FROM sqlite_master"):
+                store._check_version()
+                return store
             with store._writing() as connection:
                 # One transaction: a file that has tables has its version too.
-                connection.executescript(
-                    f"BEGIN; {_TABLES} INSERT OR IGNORE INTO fact VALUES ('version', '{VERSION}'); COMMIT;"
-                )
-            store._check_version()
+                connection.executescript(f"BEGIN; {_TABLES} INSERT INTO fact VALUES ('version', '{VERSION}'); COMMIT;")
         except BaseException:
             store.close()
             raise
@@ -73,7 +73,9 @@ class Store:
 
     def _check_version(self) -> None:
         version = self.fact("version")
-        if not isinstance(version, int) or version > VERSION:
+        if not isinstance(version, int):
+            raise self._damaged()
+        if version > VERSION:
             raise ProjectError(
                 f"{self.path}: was written by a newer Smalti (format {version}, this one knows {VERSION}); "
                 "update Smalti"
@@ -135,9 +137,7 @@ class Store:
 
     def placements(self) -> list[Placement]:
         """Return where the frames lie, in their order."""
-        rows = self._connection.execute(
-            "SELECT number, part, chain, affine, final, sigma_px FROM placement ORDER BY number"
-        )
+        rows = self._read("SELECT number, part, chain, affine, final, sigma_px FROM placement ORDER BY number")
         return [
             Placement(number, part, _unpack(chain, (2, 3)), _unpack(affine, (2, 3)), _unpack(final, (3, 3)), sigma_px)
             for number, part, chain, affine, final, sigma_px in rows

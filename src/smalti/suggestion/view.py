@@ -50,8 +50,8 @@ class View:
 
     @property
     def mosaic_from_frame(self) -> Transforms:
-        """(N, 2, 3): the linear mosaic, which asks."""
-        return self.adjustment.mosaic_from_frame
+        """(N, 2, 3): the mosaic that asks: the linear one, or the one that judges new links."""
+        return self.covariance.mosaic_from_frame
 
     @property
     def centres(self) -> Centres:
