@@ -166,7 +166,7 @@ def test_recording_leaves_the_old_state_unchanged(world: World, log: list[Answer
     before = {name: array.copy() for name, array in numbers_of(old).items()}
     old.replay(log).suggest(3)
     # A second look at the same links, so that nothing kept from the first look hides a change.
-    fresh = ActiveLoop(old.covariance, old.untrained, old.strategy, old.stop_rule, old.chain, old.answers)
+    fresh = ActiveLoop(old.covariance, old.untrained, old.strategy, old.stop_rule, old.chain, answers=old.answers)
     assert old.answers == ()
     for state in (old, fresh):
         for name, array in numbers_of(state).items():

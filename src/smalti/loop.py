@@ -30,6 +30,9 @@ FEWEST_BETWEEN_JUDGEMENTS = 8
 """Yes answers after which all links are judged anew; a fifth of the frames in long sequences."""
 
 
+FEWEST_REFUSALS, MOST_REFUSALS = 6, 60
+"""Refusals, two more for every frame it has, after which a part that only a guess joins is not asked about any more."""
+
 ALIKE_WITHIN = 3
 """Pairs whose frames are this near teach much the same."""
 
@@ -147,7 +150,7 @@ class ActiveLoop:
     def view(self) -> View:
         """What the strategy sees."""
         settled = frozenset(answer.pair for answer in self.answers)
-        return View(self.covariance, self.external, settled | self.chain.keys())
+        return View(self.covariance, self.external, settled | self.chain.keys(), self._hopeless())
 
     @cached_property
     def predicted_error_px(self) -> float:
@@ -272,6 +275,26 @@ class ActiveLoop:
             surprises=belief.surprises,
             near=near,
         )
+
+    def _hopeless(self) -> NDArray[np.bool_] | None:
+        """Return the pairs (N, N) of a part that only guesses join and that was refused often enough, None if none is.
+
+        Nothing is as uncertain as what hangs on a guess: without an end to it, frames that match nothing would be asked
+        about for ever.
+        """
+        if not self.priors:
+            return None
+        part = self.adjustment.parts_without(self.priors)
+        sizes = np.bincount(part)
+        refused = np.zeros(len(sizes), dtype=np.int64)
+        for i, j in self._pairs(Verdict.NO):
+            if part[i] != part[j]:
+                refused[[part[i], part[j]]] += 1
+        given_up = refused >= np.minimum(FEWEST_REFUSALS + 2 * sizes, MOST_REFUSALS)
+        given_up[np.argmax(sizes)] = False
+        across = part[:, None] != part[None]
+        hopeless: NDArray[np.bool_] = across & (given_up[part][:, None] | given_up[part][None])
+        return hopeless
 
     @property
     def _belief(self) -> Belief:

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.adjustment.adjustment import Adjustment
-from smalti.adjustment.cholesky import BlockCholesky, Blocks
+from smalti.adjustment.cholesky import BlockCholesky, Blocks, NotPositiveDefiniteError
 from smalti.adjustment.link import Link, normalised
 from smalti.adjustment.pattern import Pattern
-from smalti.adjustment.refinement import Refinement, normal_blocks
+from smalti.adjustment.refinement import Refinement, normal_blocks, steady
 from smalti.geometry.affine import compose, invert, square
 from smalti.records import Pair, Transforms
 
@@ -79,7 +79,11 @@ class Agreement:
         grounded = diagonal.copy()
         grounded[self.adjustment.reference] *= 2.0
         pattern = Pattern.of(self.adjustment.frames, self.adjustment.ends)
-        return BlockCholesky(pattern, grounded, off_diagonal)
+        try:
+            return BlockCholesky(pattern, grounded, off_diagonal)
+        except NotPositiveDefiniteError:
+            # Guesses in a row leave what lies beyond them known to no digit.
+            return BlockCholesky(pattern, steady(grounded), off_diagonal)
 
     @cached_property
     def _information(self) -> tuple[Blocks, Blocks]:

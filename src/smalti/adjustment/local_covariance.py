@@ -27,7 +27,7 @@ from smalti.adjustment.cholesky import (
     solve_sparse_in_place,
 )
 from smalti.adjustment.pattern import Indices, Pattern
-from smalti.adjustment.refinement import normal_blocks
+from smalti.adjustment.refinement import normal_blocks, steady
 from smalti.adjustment.selected import inverse_diagonal
 from smalti.compiled import compiled, compiled_parallel, prange
 from smalti.errors import SingularSystemError
@@ -36,9 +36,6 @@ from smalti.records import Transforms
 
 GROUP = 128
 """Frames that are judged with the same one held: few enough that what lies between them is small."""
-
-STEADYING = 1e-9
-"""Of the median frame's information: what steadies a frame."""
 
 FRAMES_AT_ONCE = 32
 """Frames whose columns are computed together: enough to fill vectors, few enough to stay in cache."""
@@ -141,10 +138,7 @@ class LocalCovariance:
     @cached_property
     def _information(self) -> tuple[Blocks, Blocks]:
         diagonal, off_diagonal = normal_blocks(self.adjustment, self._unit_maps)
-        if self._steadied:
-            own = np.einsum("nkk->nk", diagonal)
-            own += STEADYING * np.median(own, axis=0)
-        return diagonal, off_diagonal
+        return (steady(diagonal) if self._steadied else diagonal), off_diagonal
 
     @cached_property
     def _pattern(self) -> Pattern:

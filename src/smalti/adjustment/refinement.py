@@ -20,6 +20,9 @@ SMALLEST_GAIN = 1e-10
 SMALLEST_COST = 1e-18
 """Links that agree to rounding need no further step."""
 
+STEADYING = 1e-9
+"""Of the median frame's information: what steadies a frame."""
+
 FIRST_DAMPING = 1e-6
 LARGEST_DAMPING = 1e6
 
@@ -73,6 +76,14 @@ def normal_blocks(adjustment: Adjustment, unit_maps: Transforms) -> tuple[NDArra
     """Return JᵀJ of all frames, the reference included: blocks (N, f, f) on the diagonal and (L, f, f) a link."""
     relative = _relative_maps(adjustment, unit_maps)
     return _information(adjustment, *_jacobians(adjustment, relative, adjustment.family.tangent))
+
+
+def steady(diagonal: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the diagonal (N, f, f) with every frame held by a prior that is weak beside any link."""
+    steadied = diagonal.copy()
+    own = np.einsum("nkk->nk", steadied)
+    own += STEADYING * np.median(own, axis=0)
+    return steadied
 
 
 def _start(adjustment: Adjustment) -> Transforms:

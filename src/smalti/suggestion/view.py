@@ -23,8 +23,15 @@ class View:
     Everything is computed when first looked at: a strategy pays for what it uses.
     """
 
-    def __init__(self, covariance: LocalCovariance, external: ExternalModel, settled: frozenset[Pair]) -> None:
-        """`settled` are the pairs that were answered, whatever the answer was."""
+    def __init__(
+        self,
+        covariance: LocalCovariance,
+        external: ExternalModel,
+        settled: frozenset[Pair],
+        hopeless: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """`settled` are the pairs that were answered, however; `hopeless` (N, N) are not to be asked."""
+        self.hopeless = hopeless
         self.covariance = covariance
         self.external = external
         self.settled = settled
@@ -46,7 +53,7 @@ class View:
         allowed: NDArray[np.bool_] = numbers[None] - numbers[:, None] >= CLOSEST_ASKED
         for pair in (*self.adjustment.links, *self.settled):
             allowed[pair.i, pair.j] = False
-        return allowed
+        return allowed if self.hopeless is None else allowed & ~self.hopeless
 
     @property
     def mosaic_from_frame(self) -> Transforms:
