@@ -8,7 +8,7 @@ demo: .venv/runtime
 	$(BIN)/python examples/demo.py demo-output
 
 test: lint
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: .venv/dev
 	$(BIN)/ruff format --check src tests benchmarks examples

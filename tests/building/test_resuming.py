@@ -84,10 +84,6 @@ def test_a_moved_video_goes_on_where_it_was(base, tmp_path):
     assert same_transforms(folder, built_tiny(base))
 
 
-@pytest.mark.xfail(
-    reason="a pair that failed on the chain and that the loop suggests counts against the budget once, but is not "
-    "replayed, being no answer of the loop's: the same command asks one more question"
-)
 def test_a_finished_build_with_a_broken_chain_asks_nothing_more(tmp_path):
     """The loop may suggest pairs that failed on the chain; their answers are known and must count the same again."""
     forth, back = along([(90, 80), (330, 80)]), along([(330, 95), (90, 95)])
@@ -110,9 +106,6 @@ def test_a_finished_build_with_a_broken_chain_asks_nothing_more(tmp_path):
             np.testing.assert_array_equal(final, maps[number])
 
 
-@pytest.mark.xfail(
-    reason="a batch that was interrupted is not finished: after the replay a new batch is chosen from a later state"
-)
 def test_a_long_sequence_interrupted_within_a_batch_ends_as_one_that_was_not(tmp_path):
     """From 80 frames on, several questions are chosen at once; those that were not asked yet are asked first."""
     camera = wander(SCENE_SIZE, 82, (96, 72), step=0.2, handling=HANDLING, seed=3)

@@ -172,16 +172,15 @@ def _begin(
     )
 
 
-def _ask(start: ActiveLoop, questions: Questions, progress: Progress) -> ActiveLoop:
-    """Replay what was answered before, then ask on until there is a reason to stop."""
-    loop = start
-    with progress.stage("asking", start.stop_rule.budget or 0) as step:
-        for answer in questions.given(Role.LOOP)[: start.stop_rule.budget]:
-            loop = loop.record(answer)
-            step()
-        for state in loop.run(
-            questions.asking(Role.LOOP), batch=max(1, start.adjustment.frames // FRAMES_PER_QUESTION)
-        ):
+def _ask(loop: ActiveLoop, questions: Questions, progress: Progress) -> ActiveLoop:
+    """Ask until there is a reason to stop.
+
+    What was answered before is asked again, and answered from memory at once:
+    the state is then what it would be without the interruption, to the last bit.
+    """
+    batch = max(1, loop.adjustment.frames // FRAMES_PER_QUESTION)
+    with progress.stage("asking", loop.stop_rule.budget or 0) as step:
+        for state in loop.run(questions.asking(Role.LOOP), batch):
             loop = state
             step()
     return loop.settle()

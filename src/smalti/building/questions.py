@@ -40,10 +40,6 @@ class Questions:
         """Return these questions as an agent that asks in one role."""
         return _Asking(self, role)
 
-    def given(self, role: Role) -> list[Answer]:
-        """Return the answers of one role so far, in their order."""
-        return [_renumbered(e.answer, self._in_engine(e.answer.pair)) for e in self._entries.values() if e.role is role]
-
     def attempts(self, *roles: Role) -> int:
         """Return how many questions of these roles were asked."""
         return sum(entry.role in roles for entry in self._entries.values())

@@ -13,6 +13,8 @@ def closing_words(project: Project) -> str:
     frames = info["frames"]
     mosaics = "one mosaic" if info["parts"] == 1 else f"{info['parts']} mosaics"
     lines = [f"{frames['placed']} of {frames['read']} frames on {mosaics}: {project.folder / 'mosaic.png'}"]
+    if not frames["placed"]:
+        lines = [f"no two of the {frames['read']} frames could be matched: there is no mosaic"]
     lines += [f"  frame {number} is not placed: {reason}" for number, reason in list(project.not_placed.items())[:10]]
     if len(project.not_placed) > 10:
         lines.append(f"  … and {len(project.not_placed) - 10} more, see the report")
