@@ -1,6 +1,6 @@
 """The main job on an example made from noise: a camera wanders over a landscape, Smalti puts it together again.
 
-    python examples/demo.py [FOLDER]
+python examples/demo.py [FOLDER]
 """
 
 from __future__ import annotations
