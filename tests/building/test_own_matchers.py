@@ -48,7 +48,7 @@ def test_one_that_finds_nothing_leaves_no_mosaic_and_says_so(images, tmp_path):
         told = project.info()
         assert (told["parts"], told["yes"], told["frames"]["placed"], told["frames"]["not_placed"]) == (0, 0, 0, 12)
         assert set(project.not_placed.values()) == {"matches no other frame"}
-        assert closing_words(project).startswith("0 of 12 frames on ")
+        assert closing_words(project).startswith("no two of the 12 frames could be matched")
         assert (project.folder / "report.html").is_file()
         assert not (project.folder / "mosaic.png").exists()
 

@@ -132,7 +132,13 @@ def test_an_interrupted_study_goes_on_and_ends_as_if_never_interrupted(tmp_path)
         *(sys.executable, "-m", "smalti.cli.main", "experiment", "raster", "--frames", "80", "--queries", "20"),
         *("--seeds", "1,2,3,4", "--strategies", "paper", "--jobs", "1", "-q", "--out"),
     ]
-    first = subprocess.Popen([*command, str(tmp_path / "a")], stderr=subprocess.PIPE, text=True)
+    first = subprocess.Popen(
+        [*command, str(tmp_path / "a")],
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell that runs the tests in the background has them ignore interrupts, and so their children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+    )
     kept = tmp_path / "a" / UNFINISHED
     give_up = time.monotonic() + 240
     while not list(kept.glob("*.npz")) and time.monotonic() < give_up:
