@@ -35,7 +35,8 @@ PERSPECTIVE_SIGMA = 0.2
 over; it holds one that hangs on a strip."""
 
 STRONGEST_PERSPECTIVE = 0.5
-"""A frame whose depth changes by more over half its size has run away: no camera over a flat scene sees that."""
+"""A frame whose depth changes by more over half its size, as all its neighbours see it, has run away. What the
+reference sees does not tell: a camera that pans is turned away from it further and further."""
 
 TOLERATED_DEVIATIONS = 6.0
 """Residuals lose weight beyond this many robust deviations: what relief moves counts, what is wrong does not."""
@@ -89,7 +90,7 @@ def fit_perspective(
     problem = _Problem(rows, reference, outline.unit)
     fitted, steps, converged = problem.solve(maps, sigma)
     for _ in range(len(maps)):
-        runaway = (np.abs(fitted[:, 2, :2]).sum(axis=1) > STRONGEST_PERSPECTIVE) & (sigma == PERSPECTIVE_SIGMA)
+        runaway = (problem.perspective(fitted) > STRONGEST_PERSPECTIVE) & (sigma == PERSPECTIVE_SIGMA)
         if not runaway.any():
             break
         sigma[runaway] = 1e-4
@@ -236,6 +237,15 @@ class _Problem:
             residual: Points = (seen[:, :2] / seen[:, 2:] - self.rows.points_i) * self.unit
         residual[~(seen[:, 2] > 0)] = np.inf
         return residual
+
+    def perspective(self, maps: Homographies) -> NDArray[np.float64]:
+        """Return for every frame (N,) the change of depth over half its size, as the linked frame of least sees it."""
+        relative = self._relative(maps)
+        change = np.abs(relative[:, 2, :2]).sum(axis=1) / np.abs(relative[:, 2, 2])
+        least = np.full(len(maps), np.inf)
+        for side in (0, 1):
+            np.minimum.at(least, self.rows.pairs[:, side], change)
+        return np.where(np.isfinite(least), least, 0.0)
 
     def _tolerance(self, residual: Points) -> float:
         return TOLERATED_DEVIATIONS * _robust_scale(np.linalg.norm(residual, axis=1))

@@ -15,7 +15,8 @@ from smalti.adjustment.perspective import fit_perspective, residual_px
 from smalti.adjustment.refinement import refine
 from smalti.belief import Belief
 from smalti.building.settings import Finish
-from smalti.geometry.affine import square
+from smalti.geometry.affine import compose, invert, square
+from smalti.geometry.outline import Outline
 from smalti.loop import ActiveLoop
 from smalti.records import Homographies, Landmarks, Pair, Transforms
 
@@ -23,6 +24,9 @@ LEFT_OUT_EVERY = 5
 """One link in so many, of those that can be spared, judges whether homographies are better."""
 
 FEWEST_LEFT_OUT = 3
+
+LARGEST_CHANGE = 0.75
+"""Of depth over half a frame, from the calmest reference: with more, a flat picture of all frames makes no sense."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,16 +77,24 @@ def _finish(
     perspective = finish == "homography" or (
         "homography" in left_out_px and left_out_px["homography"] < left_out_px["affine"]
     )
-    final = square(affine)
+    final, reference = square(affine), weighted.reference
     if perspective:
-        final = fit_perspective(affine, outline, of_part, weighted.reference).mosaic_from_frame
+        fitted = fit_perspective(affine, outline, of_part, reference).mosaic_from_frame
+        reference, change = _calmest_reference(fitted, outline)
+        perspective = change <= LARGEST_CHANGE or finish == "homography"
+        if perspective:
+            final = np.linalg.inv(fitted[reference]) @ fitted
+            final /= final[:, 2:, 2:]
+            affine = compose(invert(affine[reference]), affine)
+        else:
+            reference = weighted.reference
     original = {new: old for old, new in renumbered.items()}
     return FinishedPart(
         frames=tuple(int(frame) for frame in frames),
-        reference=int(frames[weighted.reference]),
+        reference=int(frames[reference]),
         affine=affine,
         final=final,
-        sigma_px=np.sqrt(LocalCovariance(weighted).centres.spread_squared[:, weighted.reference]),
+        sigma_px=np.sqrt(LocalCovariance(weighted).centres.spread_squared[:, reference]),
         perspective=perspective,
         left_out_px=left_out_px,
         weights={original[pair]: weight for pair, weight in weights.items()},
@@ -93,6 +105,21 @@ def _finish(
             if pair in landmarks
         },
     )
+
+
+def _calmest_reference(maps: Homographies, outline: Outline) -> tuple[int, float]:
+    """Return the frame from which the others are seen with least perspective, and how much that is at worst.
+
+    It is the change of depth over half a frame: at 1 a corner lies at infinity.
+    """
+    unit_from_pixels = square(outline.unit_from_pixels)
+    units = unit_from_pixels @ maps @ np.linalg.inv(unit_from_pixels)
+    worst = []
+    for inverse in np.linalg.inv(units):
+        seen = inverse @ units
+        change = np.abs(seen[:, 2, :2]).sum(axis=1) / seen[:, 2, 2]
+        worst.append(float(np.max(np.where(change >= 0, change, np.inf))))
+    return int(np.argmin(worst)), min(worst)
 
 
 def _judge(adjustment: Adjustment, landmarks: Sequence[Landmarks]) -> dict[str, float]:
