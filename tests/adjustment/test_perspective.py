@@ -10,9 +10,10 @@ import pytest
 from smalti.adjustment import perspective
 from smalti.adjustment.adjustment import Adjustment
 from smalti.adjustment.link import fit_link
-from smalti.adjustment.perspective import anneal_perspective, fit_perspective, project, residual_px
+from smalti.adjustment.perspective import anneal_perspective, fit_perspective, residual_px
 from smalti.adjustment.refinement import refine
 from smalti.geometry.affine import square
+from smalti.geometry.homography import project
 from smalti.geometry.outline import Outline
 from smalti.records import Landmarks, Pair
 

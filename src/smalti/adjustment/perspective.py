@@ -16,6 +16,7 @@ from smalti.adjustment.cholesky import BlockCholesky, NotPositiveDefiniteError
 from smalti.adjustment.pattern import Pattern
 from smalti.errors import SingularSystemError
 from smalti.geometry.affine import homogeneous, square
+from smalti.geometry.homography import project
 from smalti.geometry.outline import Outline
 from smalti.records import Homographies, Landmarks, Pair, Points, Transforms
 
@@ -139,13 +140,6 @@ def residual_px(mosaic_from_frame: Homographies, landmarks: Landmarks) -> float:
     i_from_j = np.linalg.inv(mosaic_from_frame[landmarks.pair.i]) @ mosaic_from_frame[landmarks.pair.j]
     distances = project(i_from_j, landmarks.points_j) - landmarks.points_i
     return float(np.sqrt(np.mean(np.sum(distances**2, axis=1))))
-
-
-def project(homographies: Homographies, points: Points) -> Points:
-    """Map points (..., n, 2) by homographies (..., 3, 3)."""
-    mapped = homogeneous(points) @ np.swapaxes(homographies, -1, -2)
-    projected: Points = mapped[..., :2] / mapped[..., 2:]
-    return projected
 
 
 def spread_out(points: Points, count: int) -> NDArray[np.int64]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.perspective import project
 from smalti.errors import ProjectError
+from smalti.geometry.homography import project
 from smalti.project.entries import Placement
 from smalti.records import Landmarks
 

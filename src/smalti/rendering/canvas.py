@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from smalti.errors import OutputError, UsageError
 from smalti.geometry.affine import homogeneous
+from smalti.geometry.homography import project
 from smalti.geometry.outline import Outline
 
 MAX_PIXELS = 200 * 10**9
@@ -102,13 +103,6 @@ def touched_windows(canvas_from_frame: NDArray[np.float64], width: int, height: 
     high = np.clip(np.ceil(corners.max(axis=1)) + 1, start, end).astype(int)
     boxes = np.concatenate([low, high - low], axis=1).tolist()
     return [Window(*box) for box in boxes]
-
-
-def project(b_from_a: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Map points (m, 2) by homographies (n, 3, 3): (n, m, 2)."""
-    mapped = homogeneous(points) @ np.swapaxes(b_from_a, -1, -2)
-    projected: NDArray[np.float64] = mapped[..., :2] / mapped[..., 2:]
-    return projected
 
 
 def _map_corners(

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled
+from smalti.geometry.homography import project
 from smalti.geometry.outline import Outline
-from smalti.rendering.canvas import Window, project
+from smalti.rendering.canvas import Window
 
 # Up to here the bicubic kernel alone is smooth enough; beyond, detail finer than the canvas would alias.
 MAX_REDUCTION = 1.5

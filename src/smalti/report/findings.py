@@ -12,11 +12,11 @@ import numpy as np
 
 from smalti.errors import ProjectError
 from smalti.geometry.affine import apply
+from smalti.geometry.homography import project as project_points
 from smalti.geometry.outline import Outline
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
 from smalti.project.project import Project
 from smalti.records import Homographies, Pair, Points
-from smalti.rendering.canvas import project as project_points
 
 FACTS = (
     *("binding", "chain_error_px", "chain_predicted_px", "finish", "fingerprint", "guesses", "left_out_px"),

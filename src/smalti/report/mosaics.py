@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from smalti.geometry.homography import project as project_points
 from smalti.project.entries import LinkState
 from smalti.project.project import Project
 from smalti.rendering.canvas import Canvas
-from smalti.rendering.canvas import project as project_points
 from smalti.report.findings import Findings, Part
 from smalti.report.header import link_to
 from smalti.report.markup import Markup, element, join

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from smalti.geometry.homography import project as project_points
 from smalti.project.entries import FrameEntry
 from smalti.records import Homographies, Points
-from smalti.rendering.canvas import project as project_points
 from smalti.report.findings import Findings
 from smalti.report.markup import Markup, element, join
 from smalti.report.tables import Column, draw_list, draw_table, fold_table
