@@ -13,6 +13,7 @@ import numpy as np
 
 from smalti.building.build import build
 from smalti.cli.bars import Bars
+from smalti.film.film import make_film
 from smalti.synthetic.degradation import Degradation
 from smalti.synthetic.export import write_video
 from smalti.synthetic.handling import Handling
@@ -39,8 +40,10 @@ def main(folder: Path) -> None:
         placed = project.placements
         by_chain = sequence.truth_error(np.array([p.chain for p in placed]), frames=[p.number for p in placed])
         final = sequence.truth_error(np.array([p.final for p in placed]), frames=[p.number for p in placed])
+        film = make_film(project, folder / "drift.mp4", seconds=10, size=720)
     print(f"mosaic   {(folder / 'flight' / 'mosaic.png').resolve()}")
     print(f"report   {(folder / 'flight' / 'report.html').resolve()}")
+    print(f"film     {film.resolve()}")
     print(f"frames   {info['frames']['placed']} of {info['frames']['read']} placed, {info['attempts']} pairs matched")
     print(f"chain    {by_chain.rms:.2f} px from the truth, the worst pair {by_chain.max:.2f} px")
     print(f"now      {final.rms:.2f} px from the truth, the worst pair {final.max:.2f} px")

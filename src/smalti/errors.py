@@ -7,7 +7,7 @@
     ├── ModelError              an external model does not fit the sequence
     ├── InputError              a video, an image or a mask cannot be used; names the file
     ├── ProjectError            a project cannot be opened, or is not the one that is asked for
-    ├── TableError              a file of landmarks cannot be read; names the file and the line
+    ├── TableError              a table of landmarks or positions cannot be used; names the file, and the line
     ├── OutputError             a result cannot be written
     └── UsageError              the call itself is wrong; the command line exits with 2
         └── UnknownNameError    no strategy, family or experiment of that name; lists those there are
@@ -51,7 +51,7 @@ class ProjectError(SmaltiError):
 
 
 class TableError(SmaltiError):
-    """A table of landmarks cannot be read."""
+    """A table of landmarks or positions cannot be used."""
 
 
 class OutputError(SmaltiError):

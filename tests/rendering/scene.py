@@ -43,14 +43,32 @@ def psnr(image: np.ndarray, truth: np.ndarray) -> float:
     return float(10 * np.log10(255**2 / np.mean((image.astype(float) - truth) ** 2)))
 
 
+def displacement(image: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """By how much (x, y) an image (..., 3) shows the scene beside the points where it should, in mosaic pixels.
+
+    Least squares over all pixels: rounded and flattened colours do not matter.
+    """
+    step = 0.1
+    along_x = (colour_at(x + step, y) - colour_at(x - step, y)) / (2 * step)
+    along_y = (colour_at(x, y + step) - colour_at(x, y - step)) / (2 * step)
+    slopes = np.stack([along_x.ravel(), along_y.ravel()], axis=1)
+    return np.linalg.lstsq(slopes, (image - colour_at(x, y)).ravel(), rcond=None)[0]
+
+
 class Frames:
-    """A reader of frames in memory that counts what it decodes."""
+    """A reader of frames in memory that counts what it decodes, in all and call by call."""
 
     def __init__(self, frames: dict[int, np.ndarray]) -> None:
         self.frames = frames
-        self.decoded: list[int] = []
+        self.calls: list[list[int]] = []
+
+    @property
+    def decoded(self) -> list[int]:
+        return [index for call in self.calls for index in call]
 
     def read_many(self, indices: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
+        call: list[int] = []
+        self.calls.append(call)
         for index in indices:
-            self.decoded.append(index)
+            call.append(index)
             yield index, self.frames[index].copy()

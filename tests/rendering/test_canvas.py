@@ -52,15 +52,14 @@ def test_a_canvas_pixel_covers_one_over_scale_mosaic_pixels(scale):
 
 
 def test_tiles_cover_every_pixel_once_in_raster_order():
-    canvas = Canvas(0.0, 0.0, 25, 17)
-    tiles = list(canvas.tiles(10, 8))
+    window = Window(3, -2, 25, 17)
+    tiles = list(window.tiles(10, 8))
     times = np.zeros((17, 25), dtype=int)
     for tile in tiles:
-        times[tile.top : tile.top + tile.height, tile.left : tile.left + tile.width] += 1
+        times[tile.slices_in(window)] += 1
     assert (times == 1).all()
-    assert [(tile.top, tile.left) for tile in tiles] == [(top, left) for top in (0, 8, 16) for left in (0, 10, 20)]
-    assert tiles[-1] == Window(20, 16, 5, 1)
-    assert list(canvas.tiles(20)) == list(canvas.tiles(20, 20))
+    assert [(tile.top, tile.left) for tile in tiles] == [(top, left) for top in (-2, 6, 14) for left in (3, 13, 23)]
+    assert tiles[-1] == Window(23, 14, 5, 1)
 
 
 @pytest.mark.parametrize(
@@ -113,3 +112,48 @@ def test_the_touched_window_holds_every_pixel_the_frame_covers():
             assert part.top >= 10
             assert part.left + part.width <= 70
             assert part.top + part.height <= 50
+
+
+def test_a_window_grows_to_multiples_of_a_step():
+    assert Window(-3, 10, 7, 5).grow(2) == Window(-5, 8, 11, 9)
+    assert Window(-3, 10, 7, 5).grow(2, 8) == Window.between(-8, 8, 8, 24)
+
+
+def test_windows_have_in_common_what_both_have():
+    assert Window(0, 0, 10, 10).intersect(Window(6, -2, 10, 5)) == Window.between(6, 0, 10, 3)
+    assert Window(0, 0, 10, 10).intersect(Window(10, 0, 5, 5)).is_empty
+    rows, columns = Window(6, 2, 3, 4).slices_in(Window(5, 0, 20, 20))
+    assert (rows, columns) == (slice(2, 6), slice(1, 4))
+
+
+@pytest.mark.parametrize(
+    ("scale", "expected"),
+    [(1.0, Window(40, 20, 60, 30)), (0.5, Window(20, 10, 30, 15)), (2.0, Window(80, 40, 120, 60))],
+)
+def test_a_region_is_given_in_pixels_of_scale_one(scale, expected):
+    assert Canvas(-7.0, 3.0, round(200 * scale), round(100 * scale), scale).part((40, 20, 60, 30)) == expected
+
+
+def test_a_region_ends_with_the_mosaic_and_has_a_pixel_at_least():
+    assert Canvas(0.0, 0.0, 200, 100).part((150, 90, 999, 999)) == Window(150, 90, 50, 10)
+    assert Canvas(0.0, 0.0, 20, 10, 0.1).part((199, 99, 1, 1)) == Window(19, 9, 1, 1)
+
+
+def test_pixels_of_a_window_are_pixels_of_the_canvas():
+    x, y = mapped(Window(40, 20, 60, 30).canvas_from_window, np.array([3.0]), np.array([4.0]))
+    assert (x[0], y[0]) == (43, 24)
+
+
+NO_REGIONS = [(200, 0, 5, 5), (-1, 0, 5, 5), (0, 100, 5, 5), (0, 0, 0, 5), (0, 0, 5, -5), (float("nan"), 0, 5, 5)]
+
+
+@pytest.mark.parametrize("region", [*NO_REGIONS, (0, 0, 5, float("nan"))])
+def test_a_region_that_is_not_part_of_the_mosaic_is_refused_in_one_line(region):
+    with pytest.raises(UsageError, match=r"^region .*: the mosaic has 200 × 100 pixels at scale 1") as caught:
+        Canvas(0.0, 0.0, 200, 100).part(region)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_endless_region_is_refused_too():
+    with pytest.raises(UsageError, match=r"^region"):
+        Canvas(0.0, 0.0, 200, 100).part((10, 10, float("inf"), 5))

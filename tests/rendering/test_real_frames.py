@@ -29,10 +29,11 @@ def tiles() -> list[tuple[np.ndarray, np.ndarray]]:
     ]
 
 
-def test_six_tiles_become_one_picture_without_gaps_or_shifts(tiles):
+@pytest.mark.parametrize("blend", ["multiband", "feather"])
+def test_six_tiles_become_one_picture_without_gaps_or_shifts(tiles, blend):
     (height, width), world = tiles[0][0].shape[:2], {k: matrix for k, (_, matrix) in enumerate(tiles)}
     mosaic = Mosaic(Frames({k: frame for k, (frame, _) in enumerate(tiles)}), world, width, height)
-    canvas, image = mosaic.canvas(), mosaic.image(max_size=10**6)
+    canvas, image = mosaic.canvas(), mosaic.image(max_size=10**6, blend=blend)
     assert len(tiles) == 6
     # The tiles form a ragged block; inside it nothing is missing.
     assert (image[250:-250, 250:-250, 3] == 255).all()

@@ -56,12 +56,14 @@ def test_a_link_of_the_chain_that_was_not_believed_is_drawn_over_the_path(tmp_pa
         assert kinds.index("held") > kinds.index("way")
 
 
-def test_each_switch_stands_before_the_stage_it_switches(page):
+def test_each_switch_shows_what_it_names(page):
     figure = page.root.one("figure", class_="mosaic")
-    kinds = [child.attributes["class"] for child in figure.children if child.name in ("input", "div")]
-    assert kinds == ["show-outlines", "show-path", "show-links", "stage"]
+    labels = figure.one("fieldset", class_="switches checkbox").all("label")
+    assert [label.one("input").attributes["class"] for label in labels] == ["show-outlines", "show-path", "show-links"]
+    assert [label.text for label in labels] == ["Outlines of the frames", "Path of the camera", "Links"]
+    assert not any("checked" in label.one("input").attributes for label in labels)
     for kind in ("outlines", "path", "links"):
-        assert f".show-{kind}:checked ~ .stage .{kind}" in page.root.one("style").text
+        assert f".mosaic:has(.show-{kind}:checked) .{kind}" in page.root.one("style").text
         assert figure.one("g", class_=kind)
 
 

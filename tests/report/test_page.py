@@ -78,7 +78,7 @@ def test_the_chain_error_is_not_invented_where_there_was_no_loop(tmp_path):
 
 
 def test_the_picture_is_the_projects_mosaic(project, page):
-    picture = page.part("mosaic").one("img")
+    picture = page.part("mosaic").one("a").one("img")
     shown = np.asarray(_decode(picture.attributes["src"]).convert("RGB"), dtype=float)
     truth = project.mosaic().image(2000)
     assert shown.shape[:2] == truth.shape[:2] == (40, 165)
@@ -151,7 +151,6 @@ def test_links_within_the_page_lead_somewhere_and_names_are_unique(page):
     inside = {tag.attributes["href"][1:] for tag in page.root.all("a") if tag.attributes["href"].startswith("#")}
     assert inside <= set(names)
     assert {"mosaic", "drift", "asked", "frames", "made", "not-believed"} <= inside
-    assert {tag.attributes["for"] for tag in page.root.all("label")} <= set(names)
 
 
 def test_the_same_project_gives_the_same_page(project, page):
@@ -175,7 +174,7 @@ def test_what_users_named_is_escaped_everywhere(tmp_path):
     )
     assert '<u>"&' in page.part("made").text
     assert not any(tag.name in ("b", "i", "u") for tag in page.root.inner)
-    assert len(page.root.all("script")) == 1
+    assert len(page.root.all("script")) == 2
 
 
 def test_a_file_that_must_be_quoted_in_an_address_is(tmp_path):
@@ -207,7 +206,7 @@ def test_several_parts_have_a_picture_and_a_drift_each(tmp_path):
         page = report_of(project)
     assert "Placed 6 of 6 frames on 2 mosaics that nothing joins: 4 and 2 frames." in page.root.one("header").text
     assert "Error of the largest mosaic: 1.26 px" in page.root.one("header").text
-    assert [picture.attributes["alt"] for picture in page.part("mosaic").all("img")] == [
+    assert [link.one("img").attributes["alt"] for link in page.part("mosaic").all("a")] == [
         "Mosaic 1, made of 4 frames",
         "Mosaic 2, made of 2 frames",
     ]

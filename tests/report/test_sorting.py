@@ -46,7 +46,7 @@ console.log(JSON.stringify(seen));
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node to run the page's script")
 def test_a_click_sorts_and_a_second_one_turns_round_with_what_is_missing_last():
-    script = files("smalti.report").joinpath("page.js").read_text(encoding="utf-8").removeprefix('"use strict";')
+    script = files("smalti.report").joinpath("sorting.js").read_text(encoding="utf-8").removeprefix('"use strict";')
     run = subprocess.run(["node", "-e", BROWSER + script + CLICKS], capture_output=True, text=True, check=True)
     assert json.loads(run.stdout) == [
         [["-2.5", "9", "9", "10", "–"], ["ascending", None]],

@@ -94,7 +94,7 @@ def _finish(
         reference=int(frames[reference]),
         affine=affine,
         final=final,
-        sigma_px=np.sqrt(LocalCovariance(weighted).centres.spread_squared[:, reference]),
+        sigma_px=np.sqrt(LocalCovariance(weighted, affine).centres.spread_squared[:, reference]),
         perspective=perspective,
         left_out_px=left_out_px,
         weights={original[pair]: weight for pair, weight in weights.items()},

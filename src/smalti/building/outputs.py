@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from smalti.building.progress import Progress
+from smalti.geometry.homography import invert_homographies
+from smalti.georeference.georeference import Georeference
 from smalti.interchange.landmarks_csv import write_landmarks
 from smalti.interchange.transforms_json import FrameTransform, write_transforms
 from smalti.project.entries import LinkState
 from smalti.project.project import Project
-from smalti.rendering.mosaic import Mosaic
+from smalti.project.uncertainty import Uncertainty
+from smalti.rendering.blends.choice import check_blend
+from smalti.rendering.canvas import Canvas, Window
+from smalti.rendering.maps import check_map_kind
+from smalti.rendering.mosaic import DEFAULT_MEMORY, Blend, Caption, MapKind, Region
 
 LARGEST_PNG = 250_000_000
 """Pixels. Larger mosaics are written as tiled TIFF, which viewers open piece by piece."""
@@ -33,27 +40,78 @@ def write_tables(project: Project) -> None:
     write_landmarks(project.folder / "landmarks.csv", [record for record in kept if record is not None])
 
 
+@dataclass(frozen=True, slots=True)
+class RenderSettings:
+    """How a mosaic is rendered, and what beside it."""
+
+    blend: Blend = "multiband"
+    scale: float = 1.0
+    region: Region | None = None
+    even_light: bool = True
+    memory_bytes: int = DEFAULT_MEMORY
+    maps: tuple[MapKind, ...] = ()
+    relative_to: int | None = None  # frame of the uncertainty; None: the mosaic's reference
+
+    def __post_init__(self) -> None:
+        check_blend(self.blend)
+        for kind in self.maps:
+            check_map_kind(kind)
+
+
 def render_mosaics(project: Project, progress: Progress) -> list[Path]:
     """Render the mosaic of every part; the largest is `mosaic.png`, the others are numbered."""
     written = []
     for part in range(project.parts):
-        mosaic = project.mosaic(part)
-        canvas = mosaic.canvas()
+        canvas = project.mosaic(part).canvas()
         suffix = "png" if canvas.width * canvas.height <= LARGEST_PNG else "tif"
         path = project.folder / (f"mosaic.{suffix}" if part == 0 else f"mosaic-{part + 1}.{suffix}")
-        written.append(render(mosaic, path, progress))
+        written += render(project, part, path, RenderSettings(), progress)[1]
     return written
 
 
-def render(mosaic: Mosaic, path: Path, progress: Progress, *, scale: float = 1.0) -> Path:
-    """Render one mosaic to a file, and show how far it is."""
+def render(
+    project: Project,
+    part: int,
+    path: Path,
+    settings: RenderSettings,
+    progress: Progress,
+    place: Georeference | None = None,
+) -> tuple[Window, list[Path]]:
+    """Render one mosaic and its maps to files, and show how far it is; return its pixels and the files."""
+    mosaic = project.mosaic(part, memory_bytes=settings.memory_bytes)
+    canvas = mosaic.canvas(settings.scale)
+    window = canvas.window if settings.region is None else canvas.part(settings.region)
+    # Before the picture, lest a wrong frame is found out after an hour.
+    uncertain = "uncertainty" in settings.maps
+    spread = Uncertainty.of(project, part, settings.relative_to).spread if uncertain else None
+    caption = _describe(path, canvas, window, place)
     done = 0
     with progress.stage("rendering", 100) as step:
 
-        def show(tiles: int, of: int) -> None:
+        def show(steps: int, of: int) -> None:
             nonlocal done
-            percent = 100 * tiles // of
+            percent = 100 * steps // of
             step(percent - done)
             done = percent
 
-        return mosaic.save(path, scale=scale, on_progress=show)
+        mosaic.save(
+            path,
+            blend=settings.blend,
+            scale=settings.scale,
+            region=settings.region,
+            even_light=settings.even_light,
+            caption=caption,
+            on_progress=show,
+        )
+    maps = mosaic.save_maps(
+        path, settings.maps, scale=settings.scale, region=settings.region, spread=spread, caption=caption
+    )
+    return window, [path, *maps]
+
+
+def _describe(path: Path, canvas: Canvas, window: Window, place: Georeference | None) -> Caption:
+    if place is None:
+        return Caption(name=path.stem)
+    mosaic_from_pixel = invert_homographies(canvas.canvas_from_mosaic) @ window.canvas_from_window
+    (a, b, c), (d, e, f) = place.world_from(mosaic_from_pixel).tolist()
+    return Caption(name=path.stem, world_from_pixel=((a, b, c), (d, e, f)), epsg=place.epsg)

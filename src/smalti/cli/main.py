@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from smalti import __version__
-from smalti.cli import build, experiment, project
+from smalti.cli import build, experiment, film, project, render
 from smalti.errors import SmaltiError, UsageError
 
 INTERRUPTED = 130
@@ -19,7 +19,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = _parser().parse_args(arguments)
         if options.command is None:
-            raise UsageError("name a command: build, info, evaluate, render or experiment (smalti --help tells more)")
+            raise UsageError(
+                "name a command: build, info, evaluate, render, film or experiment (smalti --help tells more)"
+            )
         options.run(options)
     except SmaltiError as error:
         print(f"smalti: {error}", file=sys.stderr)
@@ -45,6 +47,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     build.add_to(commands)
     project.add_to(commands)
+    render.add_to(commands)
+    film.add_to(commands)
     experiment.add_to(commands)
     return parser
 

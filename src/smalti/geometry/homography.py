@@ -13,3 +13,8 @@ def project(b_from_a: Homographies, points: Points) -> Points:
     mapped = homogeneous(points) @ np.swapaxes(b_from_a, -1, -2)
     projected: Points = mapped[..., :2] / mapped[..., 2:]
     return projected
+
+
+def invert_homographies(b_from_a: Homographies) -> Homographies:
+    """Return `a_from_b`."""
+    return np.asarray(np.linalg.inv(b_from_a), dtype=np.float64)

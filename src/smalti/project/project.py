@@ -16,14 +16,17 @@ from numpy.typing import NDArray
 from smalti.errors import OutputError, ProjectError
 from smalti.frames.settings import SourceSettings
 from smalti.frames.source import FrameSource, open_source
+from smalti.geometry.homography import project as project_points
 from smalti.geometry.outline import Outline
+from smalti.georeference.georeference import Georeference, fit_georeference
+from smalti.georeference.positions import read_positions
 from smalti.interchange.landmarks_csv import read_landmarks
 from smalti.project.cache import Cache
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
 from smalti.project.evaluation import Evaluation, evaluate
 from smalti.project.store import FILE_NAME, Store
 from smalti.records import Verdict
-from smalti.rendering.mosaic import Mosaic
+from smalti.rendering.mosaic import DEFAULT_MEMORY, Mosaic
 
 
 class Project:
@@ -156,14 +159,34 @@ class Project:
         """How many mosaics there are; more than one where the sequence could not be joined."""
         return len({placement.part for placement in self.placements})
 
-    def mosaic(self, part: int = 0) -> Mosaic:
+    def mosaic(self, part: int = 0, *, memory_bytes: int = DEFAULT_MEMORY) -> Mosaic:
         """Return a mosaic, to be rendered; part 0 is the largest."""
-        maps = {placement.number: placement.final for placement in self.placements if placement.part == part}
-        if not maps:
+        placed = [placement for placement in self.placements if placement.part == part]
+        if not placed:
             parts = self.parts
             known = f"it has parts 0 to {parts - 1}" if parts else "nothing was placed, build it first"
             raise ProjectError(f"{self.folder}: has no mosaic of part {part}; {known}")
-        return Mosaic(self.source, maps, self.width, self.height, self.mask)
+        return Mosaic(
+            self.source,
+            {placement.number: placement.final for placement in placed},
+            self.width,
+            self.height,
+            self.mask,
+            sigma_px={placement.number: placement.sigma_px for placement in placed},
+            memory_bytes=memory_bytes,
+            folder=self.cache.folder / "rendering",
+        )
+
+    def georeference(self, positions: str | Path, part: int = 0) -> Georeference:
+        """Return where a mosaic lies in the world, by a table of where its frames were taken."""
+        path = Path(positions)
+        centres = {
+            placement.number: project_points(placement.final, self.outline.centre[None])[0]
+            for placement in self.placements
+            if placement.part == part
+        }
+        labels = {frame.number: frame.label for frame in self.frames}
+        return fit_georeference(read_positions(path, labels), centres)
 
     def evaluate(self, landmarks: str | Path) -> Evaluation:
         """Hold landmarks of a CSV file against the mosaic."""

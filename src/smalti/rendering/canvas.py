@@ -30,6 +30,61 @@ class Window:
     width: int
     height: int
 
+    @property
+    def right(self) -> int:
+        """The column after the last."""
+        return self.left + self.width
+
+    @property
+    def bottom(self) -> int:
+        """The row after the last."""
+        return self.top + self.height
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no pixels."""
+        return self.width <= 0 or self.height <= 0
+
+    @property
+    def canvas_from_window(self) -> NDArray[np.float64]:
+        """(3, 3): pixels counted from its own corner to those of the canvas."""
+        return np.array([[1.0, 0.0, self.left], [0.0, 1.0, self.top], [0.0, 0.0, 1.0]])
+
+    @classmethod
+    def between(cls, left: int, top: int, right: int, bottom: int) -> Window:
+        """Return the columns and rows from the first up to, but without, the last."""
+        return cls(left, top, right - left, bottom - top)
+
+    def intersect(self, other: Window) -> Window:
+        """Return what both have, empty if nothing."""
+        return Window.between(
+            max(self.left, other.left),
+            max(self.top, other.top),
+            min(self.right, other.right),
+            min(self.bottom, other.bottom),
+        )
+
+    def grow(self, margin: int, step: int = 1) -> Window:
+        """Return it with a margin, widened until it begins and ends at multiples of `step`."""
+        left, top = (self.left - margin) // step * step, (self.top - margin) // step * step
+        right, bottom = -(-(self.right + margin) // step) * step, -(-(self.bottom + margin) // step) * step
+        return Window.between(left, top, right, bottom)
+
+    def tiles(self, width: int, height: int) -> Iterator[Window]:
+        """Go through windows of `width` × `height` in raster order; the last ones are smaller."""
+        for top in range(self.top, self.bottom, height):
+            for left in range(self.left, self.right, width):
+                yield Window(left, top, width, height).intersect(self)
+
+    def slices_in(self, outer: Window) -> tuple[slice, slice]:
+        """Return rows and columns that it takes in an array over `outer`."""
+        top, left = self.top - outer.top, self.left - outer.left
+        return slice(top, top + self.height), slice(left, left + self.width)
+
+
+Region = tuple[float, float, float, float]
+"""x, y, width and height in pixels of the whole mosaic at scale 1."""
+
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
@@ -74,6 +129,25 @@ class Canvas:
             )
         return cls(float(left), float(top), int(width), int(height), scale)
 
+    def part(self, region: Region) -> Window:
+        """Return the pixels of a region, which is given in pixels of scale 1 from the top-left corner."""
+        x, y, width, height = region
+        whole_width, whole_height = self.width / self.scale, self.height / self.scale
+        inside = 0 <= x < whole_width and 0 <= y < whole_height and width > 0 and height > 0
+        if not (inside and all(map(math.isfinite, region))):
+            raise UsageError(
+                f"region {x:g},{y:g},{width:g},{height:g}: the mosaic has {whole_width:.0f} × {whole_height:.0f} "
+                "pixels at scale 1, give a part of it as x,y,width,height"
+            )
+        left, top = min(round(x * self.scale), self.width - 1), min(round(y * self.scale), self.height - 1)
+        size = max(round(width * self.scale), 1), max(round(height * self.scale), 1)
+        return Window(left, top, *size).intersect(self.window)
+
+    @property
+    def window(self) -> Window:
+        """All its pixels."""
+        return Window(0, 0, self.width, self.height)
+
     @property
     def canvas_from_mosaic(self) -> NDArray[np.float64]:
         """(3, 3): mosaic coordinates to pixels of the canvas."""
@@ -85,13 +159,6 @@ class Canvas:
         """Return (..., 3, 3): pixels of each frame to pixels of the canvas."""
         composed: NDArray[np.float64] = self.canvas_from_mosaic @ mosaic_from_frame
         return composed
-
-    def tiles(self, width: int, height: int | None = None) -> Iterator[Window]:
-        """Go through windows of `width` × `height` (a square by default) in raster order; the last ones are smaller."""
-        height = width if height is None else height
-        for top in range(0, self.height, height):
-            for left in range(0, self.width, width):
-                yield Window(left, top, min(width, self.width - left), min(height, self.height - top))
 
 
 def touched_windows(canvas_from_frame: NDArray[np.float64], width: int, height: int, within: Window) -> list[Window]:

@@ -1,33 +1,49 @@
-"""The mosaic as people see it: canvas, the frames that touch a tile, warp, weigh, combine, write."""
+"""The mosaic as people see it: canvas, groundwork, technique, studio, file."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from smalti.errors import UsageError
-from smalti.rendering.blend import Feather, WeightedSum
-from smalti.rendering.cache import FrameCache, FrameReader
-from smalti.rendering.canvas import Canvas, Window, touched_windows
-from smalti.rendering.warp import prepare, warp
-from smalti.rendering.writers import Bands, writer_for
+from smalti.rendering.blends.choice import BLENDS, Blend, check_blend, technique_of
+from smalti.rendering.canvas import Canvas, Region, Window
+from smalti.rendering.checkpoint import FROM_PIXELS, Checkpoint
+from smalti.rendering.formats.bands import Bands, Caption
+from smalti.rendering.formats.choice import writer_for
+from smalti.rendering.formats.files import check_place
+from smalti.rendering.formats.tiff import write_map
+from smalti.rendering.layout import Layout
+from smalti.rendering.maps import (
+    MAP_KINDS,
+    MapKind,
+    MosaicMaps,
+    check_map_kind,
+    map_coverage,
+    map_source,
+    map_uncertainty,
+    write_way_back,
+)
+from smalti.rendering.sampling.cache import FrameReader
+from smalti.rendering.studio import Room, Studio, Tiling
 
-__all__ = ["FrameReader", "Mosaic", "OnProgress"]
+__all__ = ["BLENDS", "MAP_KINDS", "Blend", "Caption", "FrameReader", "MapKind", "Mosaic", "OnProgress", "Region"]
 
 OnProgress = Callable[[int, int], None]
-"""Called with the tiles done and the tiles in all."""
+"""Called with the steps done and the steps in all."""
+
+MAP_ROWS = 256
+DEFAULT_MEMORY = 2**30
+LEAST_MEMORY = 2**29
 
 
 class Mosaic:
     """The mosaic as it can be rendered; nothing is rendered before it is asked for.
 
-    Memory is that of the frames kept (`cache_bytes`) and of two tiles (about 25 bytes a pixel), whatever the size of
-    the mosaic. A tile is as wide as the canvas if it can, so that a video is read nearly in its own order.
+    Memory stays within `memory_bytes`, whatever the size of the mosaic.
     """
 
     def __init__(
@@ -38,107 +54,149 @@ class Mosaic:
         height: int,
         mask: NDArray[np.bool_] | None = None,
         *,
-        cache_bytes: int = 256 * 2**20,
-        tile_pixels: int = 4 * 2**20,
+        sigma_px: Mapping[int, float] | None = None,
+        memory_bytes: int = DEFAULT_MEMORY,
+        folder: Path | None = None,
     ) -> None:
-        """Take frames of one size, a map (3, 3) for each that is to be seen, the pixels (h, w) that count in all."""
-        self._numbers = sorted(mosaic_from_frame)
-        for number in self._numbers:
-            if np.shape(mosaic_from_frame[number]) != (3, 3):
-                raise UsageError(f"frame {number}: its map has shape {np.shape(mosaic_from_frame[number])}, not (3, 3)")
-        if mask is not None and mask.shape != (height, width):
-            raise UsageError(f"the mask has shape {mask.shape}, the frames have {(height, width)}: make them equal")
-        self._maps = np.array([mosaic_from_frame[number] for number in self._numbers], dtype=np.float64)
-        self._width, self._height = width, height
-        self._feather = Feather(np.ones((height, width), dtype=np.bool_) if mask is None else mask.astype(np.bool_))
-        self._frames = FrameCache(frames, width, height, cache_bytes)
-        self._tile_pixels = tile_pixels
+        """Take frames of one size, a map (3, 3) for each that is to be seen, the pixels (h, w) that count in all.
+
+        `sigma_px` is how uncertain the place of each frame is: certain ones are preferred. `folder` keeps what an
+        interrupted rendering need not do again; without one it is lost.
+        """
+        if memory_bytes < LEAST_MEMORY:
+            raise UsageError(f"memory {memory_bytes // 2**20} MB: give at least {LEAST_MEMORY // 2**20}")
+        self._layout = Layout(frames, mosaic_from_frame, width, height, mask, sigma_px or {}, folder)
+        self._room = Room.within(memory_bytes)
 
     def canvas(self, scale: float = 1.0) -> Canvas:
         """Return the grid of pixels that holds all frames."""
-        return Canvas.around(self._maps, self._width, self._height, scale, numbers=self._numbers)
+        layout = self._layout
+        return Canvas.around(layout.mosaic_from_frame, layout.width, layout.height, scale, numbers=layout.numbers)
 
-    def save(self, path: str | Path, *, scale: float = 1.0, on_progress: OnProgress | None = None) -> Path:
-        """Write the mosaic to a PNG or TIFF file, RGBA, transparent where no frame is."""
+    def save(
+        self,
+        path: str | Path,
+        *,
+        blend: Blend = "multiband",
+        scale: float = 1.0,
+        region: Region | None = None,
+        even_light: bool = True,
+        caption: Caption | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Path:
+        """Write the mosaic to a file, transparent where no frame is; the format is told by its name."""
         path = Path(path)
         write = writer_for(path)
+        check_blend(blend)
         canvas = self.canvas(scale)
-        write(path, self._render_bands(canvas, on_progress))
+        window = canvas.window if region is None else canvas.part(region)
+        check_place(path)
+        write(
+            path, self._bands(canvas, window, blend, even_light, on_progress or _ignore), caption or Caption(path.stem)
+        )
         return path
 
-    def image(self, max_size: int = 2000) -> NDArray[np.uint8]:
+    def save_maps(
+        self,
+        path: str | Path,
+        kinds: Sequence[MapKind],
+        *,
+        scale: float = 1.0,
+        region: Region | None = None,
+        spread: Mapping[int, NDArray[np.float64]] | None = None,
+        caption: Caption | None = None,
+    ) -> list[Path]:
+        """Write maps of the same geometry beside a picture: `mosaic.source.tif` beside `mosaic.png`.
+
+        `source` is the number of a frame and 1, or 0, and comes with a file of the maps from the canvas back to each
+        frame. `spread` is needed for `uncertainty`: see `map_uncertainty`.
+        """
+        path = Path(path)
+        for kind in kinds:
+            check_map_kind(kind)
+        if "uncertainty" in kinds and spread is None:
+            raise UsageError("a map of the uncertainty needs to be told the spread of each frame")
+        canvas = self.canvas(scale)
+        window = canvas.window if region is None else canvas.part(region)
+        name = path.name.removesuffix(path.suffix).removesuffix(".ome")
+        written = []
+        for kind in kinds:
+            target = path.with_name(f"{name}.{kind}.tif")
+            rows = self._map_rows(canvas, window, kind, spread or {})
+            write_map(target, Bands(window.width, window.height, MAP_ROWS, rows), caption or Caption(name=kind))
+            written.append(target)
+        if "source" in kinds:
+            written.append(write_way_back(path.with_name(f"{name}.frames.json"), self._layout, canvas, window))
+        return written
+
+    def maps(self, canvas: Canvas, spread: Mapping[int, NDArray[np.float64]] | None = None) -> MosaicMaps:
+        """Return the maps of a canvas, which have to fit into memory."""
+        return MosaicMaps(
+            map_source(self._layout, canvas, canvas.window),
+            map_coverage(self._layout, canvas, canvas.window),
+            map_uncertainty(self._layout, canvas, spread or {}, canvas.window),
+        )
+
+    def image(self, max_size: int = 2000, *, blend: Blend = "multiband") -> NDArray[np.uint8]:
         """Return a preview (h, w, 4), RGBA, whose longer side has at most `max_size` pixels."""
         if max_size < 1:
             raise UsageError(f"max_size {max_size}: an image has at least one pixel")
         whole = self.canvas()
-        canvas = self.canvas(min(1.0, max_size / max(whole.width, whole.height)))
-        return np.concatenate(list(self._render_bands(canvas, None).pixels))
+        return self.render(self.canvas(min(1.0, max_size / max(whole.width, whole.height))), blend)
 
-    def _render_bands(self, canvas: Canvas, on_progress: OnProgress | None) -> Bands:
-        columns, rows = _tile_shape(canvas.width, self._tile_pixels)
-        return Bands(canvas.width, canvas.height, rows, self._render_rows(canvas, columns, rows, on_progress))
+    def render(
+        self, canvas: Canvas, blend: Blend = "multiband", *, even_light: bool = True, window: Window | None = None
+    ) -> NDArray[np.uint8]:
+        """Return what the canvas, or a window of it, shows (h, w, 4), RGBA; it has to fit into memory."""
+        check_blend(blend)
+        bands = self._bands(canvas, canvas.window if window is None else window, blend, even_light, _ignore)
+        return np.concatenate(list(bands.pixels))
 
-    def _render_rows(
-        self, canvas: Canvas, columns: int, rows: int, on_progress: OnProgress | None
-    ) -> Iterator[NDArray[np.uint8]]:
-        """Yield the tiles, those side by side joined."""
-        tiles = -(-canvas.width // columns) * -(-canvas.height // rows)
-        beside: list[NDArray[np.uint8]] = []
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for done, tile in enumerate(canvas.tiles(columns, rows), start=1):
-                beside.append(self._render_tile(canvas, tile, pool))
-                if on_progress is not None:
-                    on_progress(done, tiles)
-                if tile.left + tile.width == canvas.width:
-                    yield beside[0] if len(beside) == 1 else np.concatenate(beside, axis=1)
-                    beside.clear()
+    def _bands(self, canvas: Canvas, window: Window, blend: Blend, even_light: bool, on_progress: OnProgress) -> Bands:
+        layout = self._layout
+        tiling = Tiling.of(window, self._room)
+        steps = _Steps(on_progress, len(layout.numbers) + tiling.tiles)
+        layout.groundwork(steps.count)
+        technique = technique_of(blend, canvas, layout, even_light)
+        frames = layout.frame_cache(canvas, technique.levels, self._room.frames)
+        studio = Studio(window, technique, frames, layout.boxes(canvas, technique.reach), self._room)
+        rows = tiling.rows
+        if window.width * window.height < FROM_PIXELS or not layout.lasts:
+            return Bands(window.width, window.height, rows, studio.paint(steps.count))
+        known = (layout.numbers, layout.mosaic_from_frame, layout.sigma_px, layout.mask)
+        checkpoint = Checkpoint(layout.folder, canvas, window, blend, even_light, rows, *known)
+        steps.count(tiling.across * len(checkpoint))
+        pixels = checkpoint.resume(
+            lambda band: (min(rows, window.height - band * rows), window.width, 4),
+            lambda first: studio.paint(steps.count, first),
+        )
+        return Bands(window.width, window.height, rows, pixels)
 
-    def _render_tile(self, canvas: Canvas, tile: Window, pool: ThreadPoolExecutor) -> NDArray[np.uint8]:
-        """Return (h, w, 4): the frames that touch the tile, added up in ascending order."""
-        canvas_from_frame = canvas.canvas_from_frame(self._maps)
-        parts = touched_windows(canvas_from_frame, self._width, self._height, tile)
-        touching = {
-            number: (part, matrix)
-            for number, part, matrix in zip(self._numbers, parts, canvas_from_frame, strict=True)
-            if part.width > 0 and part.height > 0
-        }
-        total = WeightedSum.over(tile)
-        for number, frame in self._frames.read_many(touching):
-            self._add_frame(total, frame, *touching[number], pool)
-        return total.combine()
-
-    def _add_frame(
-        self,
-        total: WeightedSum,
-        frame: NDArray[np.uint8],
-        part: Window,
-        canvas_from_frame: NDArray[np.float64],
-        pool: ThreadPoolExecutor,
-    ) -> None:
-        source = prepare(self._feather.fill_hidden(frame), canvas_from_frame)
-        frame_from_canvas = np.asarray(np.linalg.inv(canvas_from_frame), dtype=np.float64)
-
-        def add(strip: Window) -> None:
-            total.add(strip, warp(source, strip), self._feather.weigh(frame_from_canvas, strip))
-
-        # Strips write to rows of their own, so the sum does not depend on which core adds them when.
-        list(pool.map(add, _strips(part)))
+    def _map_rows(
+        self, canvas: Canvas, window: Window, kind: MapKind, spread: Mapping[int, NDArray[np.float64]]
+    ) -> Iterator[NDArray[np.uint16] | NDArray[np.uint32] | NDArray[np.float32]]:
+        layout = self._layout
+        for band in window.tiles(window.width, MAP_ROWS):
+            if kind == "coverage":
+                yield map_coverage(layout, canvas, band)
+            elif kind == "source":
+                # 0 is what viewers take for nothing.
+                yield (map_source(layout, canvas, band) + 1).astype(np.uint32)
+            else:
+                yield map_uncertainty(layout, canvas, spread, band)
 
 
-def _tile_shape(width: int, pixels: int) -> tuple[int, int]:
-    """Return columns and rows of a tile: full width and as many rows as fit, a power of two from 64 to 2048.
+class _Steps:
+    """Counts what is done of the whole."""
 
-    A canvas so wide that 64 rows are too much is cut into tiles side by side; lower ones would read every frame
-    again and again.
-    """
-    rows = 64
-    while rows < 2048 and 2 * rows * width <= pixels:
-        rows *= 2
-    return min(width, max(256, pixels // rows)), rows
+    def __init__(self, on_progress: OnProgress, total: int) -> None:
+        self.total, self.done, self._on_progress = total, 0, on_progress
+
+    def count(self, steps: int = 1) -> None:
+        """Count some more."""
+        self.done += steps
+        self._on_progress(self.done, self.total)
 
 
-def _strips(window: Window) -> list[Window]:
-    """Cut a window into strips that fit into a core's own cache."""
-    rows = 32
-    tops = range(window.top, window.top + window.height, rows)
-    return [Window(window.left, top, window.width, min(rows, window.top + window.height - top)) for top in tops]
+def _ignore(done: int, total: int) -> None:
+    pass

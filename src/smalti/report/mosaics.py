@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from smalti.errors import ProjectError
 from smalti.geometry.homography import project as project_points
 from smalti.project.entries import LinkState
 from smalti.project.project import Project
+from smalti.project.uncertainty import Uncertainty
 from smalti.rendering.canvas import Canvas
+from smalti.rendering.mosaic import Mosaic
 from smalti.report.findings import Findings, Part
 from smalti.report.header import link_to
+from smalti.report.maps import Map, make_maps
 from smalti.report.markup import Markup, element, join
 from smalti.report.preview import LARGEST_SIDE, MOST_PICTURES, encode_preview, share_bytes
 from smalti.report.strokes import draw_dots, draw_label, draw_lines, draw_outlines, view_box
@@ -23,14 +27,26 @@ MAPS = {"affine": "affine maps", "homography": "homographies"}
 LETTERS = 1 / 45
 """Of the longer side."""
 
+UNKNOWN = "How surely its places are known cannot be told: the links leave that open."
+
+ALL_MAPS, FEWEST_MAPS = 340_000, 5_000
+"""Characters that the maps of all mosaics may take in the page, and those of each in any case."""
+
 
 def draw_mosaics(project: Project, findings: Findings, page: Path, mosaics: Sequence[Path]) -> Markup:
     """Return the section of the mosaics, rendered for it."""
     shown = findings.parts[:MOST_PICTURES]
+    shares = zip(shown, share_bytes(shown), share_bytes(shown, ALL_MAPS, FEWEST_MAPS), strict=True)
     figures = []
-    for part, most_bytes in zip(shown, share_bytes(shown), strict=True):
+    for part, most_bytes, most_of_maps in shares:
+        mosaic = project.mosaic(part.number)
+        whole = mosaic.canvas()
+        # One canvas for both, so that the maps speak of the very picture that they lie over.
+        preview = mosaic.canvas(min(1.0, LARGEST_SIDE / max(whole.width, whole.height)))
+        picture = _draw_picture(encode_preview(mosaic.render(preview), most_bytes), part, whole)
+        maps = _make_maps(project, mosaic, part, preview, most_of_maps)
         file = link_to(mosaics[part.number], page) if mosaics else None
-        figures.append(_draw_mosaic(project, findings, part, most_bytes, file))
+        figures.append(_draw_mosaic(findings, part, whole, element("a", picture, href=file), maps))
     hidden = len(findings.parts) - len(shown)
     rest = element("p", f"{count(hidden, 'smaller mosaic')} not shown; see the files.") if hidden else Markup()
     return element(
@@ -38,29 +54,50 @@ def draw_mosaics(project: Project, findings: Findings, page: Path, mosaics: Sequ
     )
 
 
-def _draw_mosaic(project: Project, findings: Findings, part: Part, most_bytes: int, file: str | None) -> Markup:
-    mosaic = project.mosaic(part.number)
-    canvas = mosaic.canvas()
-    picture = element(
-        "img",
-        src=encode_preview(mosaic.image(LARGEST_SIDE), most_bytes),
-        width=canvas.width,
-        height=canvas.height,
-        alt=f"{part.name.capitalize()}, made of {count(len(part.frames), 'frame')}",
-    )
-    switches = []
-    for kind, words in OVERLAYS.items():
-        name = f"{kind}-{part.number}"
-        switches.append(element("input", type="checkbox", id=name, class_=f"show-{kind}"))
-        switches.append(element("label", words, for_=name))
+def _draw_mosaic(findings: Findings, part: Part, canvas: Canvas, picture: Markup, maps: Sequence[Map]) -> Markup:
+    views = {"picture": "Picture", **{one.kind: one.title for one in maps}}
+    stage = [picture, *(one.draw() for one in maps), draw_overlay(findings, part, canvas)]
     return element(
         "figure",
         element("h3", part.name.capitalize()) if len(findings.parts) > 1 else Markup(),
-        *switches,
-        element("div", element("a", picture, href=file), draw_overlay(findings, part, canvas), class_="stage"),
-        element("figcaption", _say_mosaic(findings, part, canvas)),
+        _draw_switches("Show", "radio", views, part),
+        _draw_switches("Draw over it", "checkbox", OVERLAYS, part),
+        element("div", *stage, class_="stage"),
+        element("p", class_="reading", hidden=True),
+        *(one.draw_key() for one in maps),
+        element("figcaption", _say_mosaic(findings, part, canvas, maps)),
         class_="mosaic",
     )
+
+
+def _draw_picture(address: str, part: Part, canvas: Canvas) -> Markup:
+    made_of = count(len(part.frames), "frame")
+    alt = f"{part.name.capitalize()}, made of {made_of}"
+    return element("img", src=address, width=canvas.width, height=canvas.height, alt=alt)
+
+
+def _make_maps(project: Project, mosaic: Mosaic, part: Part, canvas: Canvas, most_bytes: int) -> list[Map]:
+    try:
+        spread = Uncertainty.of(project, part.number).spread
+    except ProjectError:
+        spread = None  # the caption says so
+    return make_maps(mosaic.maps(canvas, spread), relative_to=part.reference, most_bytes=most_bytes)
+
+
+def _draw_switches(title: str, kind: str, choices: Mapping[str, str], part: Part) -> Markup:
+    switches = []
+    for n, (choice, words) in enumerate(choices.items()):
+        switch = element(
+            "input",
+            type=kind,
+            id=f"{choice}-{part.number}",
+            name=f"view-{part.number}" if kind == "radio" else None,
+            class_=f"show-{choice}",
+            checked=kind == "radio" and n == 0,
+            autocomplete="off",  # or a browser that loads the page anew brings back what was chosen before
+        )
+        switches.append(element("label", switch, words))
+    return element("fieldset", element("legend", title), *switches, class_=f"switches {kind}")
 
 
 def draw_overlay(findings: Findings, part: Part, canvas: Canvas) -> Markup:
@@ -93,11 +130,13 @@ def draw_overlay(findings: Findings, part: Part, canvas: Canvas) -> Markup:
     )
 
 
-def _say_mosaic(findings: Findings, part: Part, canvas: Canvas) -> str:
+def _say_mosaic(findings: Findings, part: Part, canvas: Canvas, maps: Sequence[Map]) -> str:
     measured = "" if part.left_out_px is None else f"; {say_px(part.left_out_px)} on links left out of the fit"
+    unknown = "" if any(one.kind == "uncertainty" for one in maps) else f" {UNKNOWN}"
     return (
         f"{count(len(part.frames), 'frame')}, {canvas.width} × {canvas.height} px, "
         f"placed by {MAPS[part.finish]}{measured}. "
         f"Its coordinates are those of frame {findings.label(part.reference)}. "
         "The path numbers its first and last frame; links that were not believed are red and dashed."
+        f"{unknown}"
     )

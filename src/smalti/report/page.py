@@ -49,8 +49,8 @@ def _page(title: str, body: Markup) -> str:
         element("title", title),
         element("style", _own_file("page.css")),
     )
-    script = element("script", _own_file("page.js"))
-    return f"<!DOCTYPE html>\n{element('html', head, element('body', body, script), lang='en')}\n"
+    scripts = [element("script", _own_file(name)) for name in ("sorting.js", "reading.js")]
+    return f"<!DOCTYPE html>\n{element('html', head, element('body', body, *scripts), lang='en')}\n"
 
 
 def _own_file(name: str) -> Markup:

@@ -25,10 +25,10 @@ QUALITIES = (85, 75, 60, 45)
 SHRINK = 0.75
 
 
-def share_bytes(parts: Sequence[Part]) -> list[int]:
+def share_bytes(parts: Sequence[Part], everything: int = ALL_BYTES, fewest: int = FEWEST_BYTES) -> list[int]:
     """Return the bytes that the picture of each part may take, by its frames."""
     frames = sum(len(part.frames) for part in parts)
-    return [max(FEWEST_BYTES, ALL_BYTES * len(part.frames) // frames) for part in parts]
+    return [max(fewest, everything * len(part.frames) // frames) for part in parts]
 
 
 def encode_preview(image: NDArray[np.uint8], most_bytes: int) -> str:

@@ -87,8 +87,8 @@ def _trail(motion: Points) -> NDArray[np.float32]:
 
 
 def _falloff(width: int, height: int, vignetting: float) -> NDArray[np.float32]:
-    """Return (h, w, 1): 1 in the middle, 1 - vignetting in the corners."""
-    x = (np.arange(width) - (width - 1) / 2) / (width / 2)
-    y = (np.arange(height) - (height - 1) / 2) / (height / 2)
-    away = (x[None, :] ** 2 + y[:, None] ** 2) / 2
+    """Return (h, w, 1): 1 in the middle, 1 - vignetting in the corners; round, as lenses are."""
+    x = np.arange(width) - (width - 1) / 2
+    y = np.arange(height) - (height - 1) / 2
+    away = (x[None, :] ** 2 + y[:, None] ** 2) / (width**2 + height**2) * 4
     return np.asarray(1 - vignetting * away, np.float32)[:, :, None]

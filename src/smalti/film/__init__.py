@@ -1,0 +1,1 @@
+"""The drift film: how the mosaic straightens, answer by answer."""

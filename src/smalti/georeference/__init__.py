@@ -1,0 +1,1 @@
+"""Positions of frames in the world, and where the mosaic lies there."""

@@ -1,0 +1,130 @@
+"""Where frames were taken, from a table: a row a frame, in degrees or in metres."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from smalti.errors import TableError
+from smalti.georeference.table import Row, Table, read_table
+from smalti.georeference.utm import choose_zone, utm_from_geographic
+
+FEWEST_FRAMES = 3
+"""Two determine a similarity, the third tells whether to believe it."""
+
+# Degrees come first: they say where on Earth the mosaic lies, metres only how its frames lie to each other.
+_GEOGRAPHIC = (("lat", "lon"), ("latitude", "longitude"))
+_PLANE = (("east_m", "north_m"), ("x_m", "y_m"), ("easting", "northing"))
+_SOUTHERNMOST_DEG, _NORTHERNMOST_DEG = -80.0, 84.0  # where UTM ends
+# A zone beyond the edge of the chosen one: what lies farther is a position without a fix, not a part of the survey.
+_FARTHEST_DEG = 9.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Positions:
+    """Where frames were taken: metres east and north in a plane."""
+
+    metres: dict[int, tuple[float, float]]  # by frame number
+    epsg: int | None  # of WGS 84 / UTM zone; None for a local plane
+    columns: tuple[str, str]  # which were read
+    ignored: int = 0  # rows of frames that the project does not have
+    origin: str = "positions"  # the table, as errors name it
+
+
+def read_positions(path: Path, labels: Mapping[int, str]) -> Positions:
+    """Read where the frames of a project were taken; `labels` are its frames' names by their numbers.
+
+    A row names its frame in a column `file`, else in a column `frame` by its number in the project, from 0.
+    """
+    table = read_table(path)
+    columns = _choose_columns(table)
+    rows = _find_rows(table, labels)
+    metres, epsg = _project(rows, columns) if columns in _GEOGRAPHIC else (_read_plane(rows, columns), None)
+    return Positions(metres, epsg, columns, len(table.rows) - len(rows), str(path))
+
+
+def _choose_columns(table: Table) -> tuple[str, str]:
+    for columns in (*_GEOGRAPHIC, *_PLANE):
+        if set(columns) <= set(table.columns):
+            return columns
+    raise TableError(
+        f"{table.path}: no columns say where frames were taken (there are {', '.join(table.columns)}); "
+        "give lat,lon in degrees or east_m,north_m in metres"
+    )
+
+
+def _find_rows(table: Table, labels: Mapping[int, str]) -> dict[int, Row]:
+    """Return the row of every frame that has one, in the order of the table."""
+    name_of, frames = _index_frames(table, labels)
+    rows: dict[int, Row] = {}
+    for row in table.rows:
+        named = frames.get(name_of(row), [])
+        if len(named) > 1:
+            raise row.error(
+                f"{len(named)} frames of the project are called '{labels[named[0]]}'; "
+                "name frames by a column frame instead of file"
+            )
+        for frame in named:
+            if frame in rows:
+                raise row.error(f"'{labels[frame]}' was given in line {rows[frame].line} already; keep one of the two")
+            rows[frame] = row
+    if not rows:
+        known = sorted(labels)
+        wanted = f"'{labels[known[0]]}'" if "file" in table.columns else f"{known[0]} to {known[-1]}"
+        raise TableError(
+            f"{table.path}: none of its {len(table.rows)} rows is of a frame of the project: it names "
+            f"{name_of(table.rows[0])!r}, the project has {wanted}; give the table of these frames"
+        )
+    if len(rows) < FEWEST_FRAMES:
+        raise TableError(
+            f"{table.path}: only {len(rows)} of its {len(table.rows)} rows are of frames of the project; "
+            f"give positions of {FEWEST_FRAMES} or more"
+        )
+    return rows
+
+
+def _index_frames(
+    table: Table, labels: Mapping[int, str]
+) -> tuple[Callable[[Row], str | int], dict[str | int, list[int]]]:
+    """Return how a row names a frame, and the frames of each such name."""
+    frames: dict[str | int, list[int]] = {}
+    if "file" in table.columns:
+        for frame, label in labels.items():
+            frames.setdefault(label, []).append(frame)
+        return _file_name, frames
+    if "frame" in table.columns:
+        return lambda row: row.count("frame"), {frame: [frame] for frame in labels}
+    raise TableError(f"{table.path}: no column says which frame a row is of; add a column file or frame")
+
+
+def _file_name(row: Row) -> str:
+    # Tables are written on other machines, and labels are bare names: neither kind of slash is part of one.
+    return row.cells["file"].replace("\\", "/").rpartition("/")[2]
+
+
+def _read_plane(rows: Mapping[int, Row], columns: tuple[str, str]) -> dict[int, tuple[float, float]]:
+    return {frame: (row.number(columns[0]), row.number(columns[1])) for frame, row in rows.items()}
+
+
+def _project(rows: Mapping[int, Row], columns: tuple[str, str]) -> tuple[dict[int, tuple[float, float]], int]:
+    """Return metres in the UTM zone of the middle of the survey, and its EPSG code."""
+    degrees = _read_plane(rows, columns)
+    for row, (latitude, longitude) in zip(rows.values(), degrees.values(), strict=True):
+        if not _SOUTHERNMOST_DEG <= latitude <= _NORTHERNMOST_DEG:
+            raise row.error(
+                f"{columns[0]} {latitude:g} is outside UTM, which reaches from {_SOUTHERNMOST_DEG:g} to "
+                f"{_NORTHERNMOST_DEG:g} degrees; correct it, or give east_m,north_m instead"
+            )
+        if not -180 <= longitude <= 180:
+            raise row.error(f"{columns[1]} {longitude:g} is not between -180 and 180 degrees; correct it")
+    latitudes, longitudes = zip(*degrees.values(), strict=True)
+    zone = choose_zone(latitudes, longitudes)
+    for row, offset in zip(rows.values(), zone.degrees_from_middle(longitudes), strict=True):
+        if abs(offset) > _FARTHEST_DEG:
+            raise row.error(
+                f"{columns[1]} {row.cells[columns[1]]} is {abs(offset):.0f} degrees from UTM zone {zone.number} "
+                "of the other frames; correct it or delete the row"
+            )
+    metres = utm_from_geographic(latitudes, longitudes, zone)
+    return {frame: (float(east), float(north)) for frame, (east, north) in zip(rows, metres, strict=True)}, zone.epsg

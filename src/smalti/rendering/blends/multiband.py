@@ -1,0 +1,98 @@
+"""Frames joined so that no step is left at their seams: coarse structure mixes over wide bands, fine detail over none.
+
+The usual way builds Laplacian pyramids of warped frames. Here every level of a frame is sampled directly from the
+frame's own pyramid, at the pixels where the level's weight is not 0: detail of the first level only where the frame is
+shown, and each coarser level a little around. So a frame costs what it shows, not what it covers, and every value
+depends on its pixel alone, so that tiles meet exactly. For a single frame the levels telescope to the frame itself,
+whatever they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.compiled import compiled
+from smalti.rendering.blends.levels import LevelSums
+from smalti.rendering.canvas import Window
+from smalti.rendering.light.correction import Light
+from smalti.rendering.sampling.pyramid import FramePyramid
+from smalti.rendering.seams.candidates import NONE
+from smalti.rendering.seams.patchwork import Patchwork
+
+MOST_LEVELS = 6
+"""Halvings at most: bands of 64 pixels; wider ones would spread a highlight over the picture."""
+
+
+def levels_for(frame_side: float) -> int:
+    """Return how many times to halve, for frames whose shorter side is so long on the canvas."""
+    return min(int(math.log2(max(frame_side / 16, 2.0))), MOST_LEVELS)
+
+
+def reach_of(levels: int) -> int:
+    """Return how far beyond a tile its pixels depend on which frame is shown."""
+    return 4 << levels
+
+
+class MultibandPainting:
+    """Every pixel from the one frame that shows it, the seams between them mixed away (`multiband`)."""
+
+    def __init__(self, tile: Window, patchwork: Patchwork, light: Callable[[int], Light], levels: int) -> None:
+        self._tile, self._patchwork, self._light = tile, patchwork, light
+        self._step = 1 << levels
+        self._around = tile.grow(reach_of(levels), self._step)
+        self._shown = patchwork.places(self._around)
+        self._boxes = self._find_boxes()
+        self._sum = LevelSums(tile, levels)
+
+    @property
+    def places(self) -> list[int]:
+        """The places of the frames it wants, ascending."""
+        return sorted(self._boxes)
+
+    def add(self, place: int, frame: FramePyramid) -> None:
+        """Add one of them."""
+        box = self._boxes[place]
+        shown = self._shown[box.slices_in(self._around)] == place
+        self._sum.add(frame, self._patchwork.frame_from_canvas[place], self._light(place), shown, box)
+
+    def finish(self) -> NDArray[np.uint8]:
+        """Return (h, w, 4), RGBA."""
+        return self._sum.combine(self._shown[self._tile.slices_in(self._around)] != NONE)
+
+    def _find_boxes(self) -> dict[int, Window]:
+        """Return where each frame that matters is shown, with as much around as its bands reach."""
+        boxes = {}
+        for place, shown in _bounds(self._shown, len(self._patchwork.frame_from_canvas)).items():
+            moved = Window(shown.left + self._around.left, shown.top + self._around.top, shown.width, shown.height)
+            box = moved.grow(2 * self._step, self._step)
+            # A margin of two coarse pixels is what the tile's own coarse pixels reach beyond it.
+            if not box.intersect(self._tile.grow(2 * self._step)).is_empty:
+                boxes[place] = box.intersect(self._around)
+        return boxes
+
+
+def _bounds(shown: NDArray[np.int32], frames: int) -> dict[int, Window]:
+    """Return where each of the frames is shown that is."""
+    boxes = np.zeros((frames, 4), dtype=np.int64)
+    _measure(shown, boxes)
+    places = np.flatnonzero(boxes[:, 2])
+    return {int(place): Window.between(*boxes[place].tolist()) for place in places}
+
+
+@compiled
+def _measure(shown: NDArray[np.int32], boxes: NDArray[np.int64]) -> None:
+    """Fill `boxes` (n, 4): left, top, right and bottom of each place, 0 of those that are not shown."""
+    for row in range(shown.shape[0]):
+        for column in range(shown.shape[1]):
+            place = shown[row, column]
+            if place == NONE:
+                continue
+            box = boxes[place]
+            if box[2] == 0:
+                box[0], box[1] = column, row
+            box[0] = min(box[0], column)
+            box[2], box[3] = max(box[2], column + 1), row + 1

@@ -1,0 +1,115 @@
+"""All frames of a mosaic, where they lie, and what is found out about them once it is needed."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.errors import OutputError, UsageError
+from smalti.rendering.canvas import Canvas, touched_windows
+from smalti.rendering.light.exposure import Exposure, plain_exposure
+from smalti.rendering.light.groundwork import Groundwork, lay_groundwork
+from smalti.rendering.sampling.cache import FrameCache, FrameReader
+from smalti.rendering.sampling.feather import Feather
+from smalti.rendering.sampling.pyramid import FramePyramid
+from smalti.rendering.seams.patchwork import Patchwork
+from smalti.rendering.seams.selection import select_frames
+
+
+class Layout:
+    """Frames are counted by their places in the order of their numbers."""
+
+    def __init__(
+        self,
+        frames: FrameReader,
+        mosaic_from_frame: Mapping[int, NDArray[np.float64]],
+        width: int,
+        height: int,
+        mask: NDArray[np.bool_] | None,
+        sigma_px: Mapping[int, float],
+        folder: Path | None,
+    ) -> None:
+        self.numbers = sorted(mosaic_from_frame)
+        for number in self.numbers:
+            if np.shape(mosaic_from_frame[number]) != (3, 3):
+                raise UsageError(f"frame {number}: its map has shape {np.shape(mosaic_from_frame[number])}, not (3, 3)")
+        if mask is not None and mask.shape != (height, width):
+            raise UsageError(f"the mask has shape {mask.shape}, the frames have {(height, width)}: make them equal")
+        self.mosaic_from_frame = np.array([mosaic_from_frame[number] for number in self.numbers], dtype=np.float64)
+        self.width, self.height = width, height
+        self.mask = np.ones((height, width), dtype=np.bool_) if mask is None else mask.astype(np.bool_)
+        self.feather = Feather(self.mask)
+        self.sigma_px = np.array([sigma_px.get(number, 0.0) for number in self.numbers])
+        self.lasts = folder is not None
+        """Whether what is found out can be found again by another run."""
+        self._folder = Path(tempfile.mkdtemp(prefix="smalti-")) if folder is None else folder
+        if folder is None:
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._frames = frames
+        self._groundwork: Groundwork | None = None
+        self._last_patchwork: tuple[tuple[Canvas, bool], Patchwork] | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where intermediate results are."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"{self._folder}: cannot be made ({error.strerror}); check the rights") from error
+        return self._folder
+
+    def groundwork(self, on_frame: Callable[[], None] = lambda: None) -> Groundwork:
+        """Return how the frames compare, having looked at each once."""
+        if self._groundwork is None:
+            self._groundwork = lay_groundwork(
+                self._frames, self.numbers, self.mosaic_from_frame, self.mask, self.sigma_px, self.folder, on_frame
+            )
+        else:
+            for _ in self.numbers:
+                on_frame()
+        return self._groundwork
+
+    def exposure(self, even_light: bool) -> Exposure:
+        """Return the light of each frame, or none that anything should be done about."""
+        return self.groundwork().exposure if even_light else plain_exposure(len(self.numbers), self.mask)
+
+    def patchwork(self, canvas: Canvas, even_light: bool) -> Patchwork:
+        """Return which frame shows which pixel; the one asked for last is remembered."""
+        key = (canvas, even_light)
+        if self._last_patchwork is None or self._last_patchwork[0] != key:
+            groundwork = self.groundwork()
+            patchwork = Patchwork(
+                canvas,
+                self.mosaic_from_frame,
+                select_frames(self.mosaic_from_frame, self.feather.weights, groundwork.quality),
+                groundwork.quality,
+                self.feather,
+                groundwork.survey,
+                self.exposure(even_light),
+            )
+            self._last_patchwork = (key, patchwork)
+        return self._last_patchwork[1]
+
+    def frame_cache(self, canvas: Canvas, levels: int, max_bytes: int) -> FrameCache:
+        """Return the frames at the canvas' resolution, with so many levels each."""
+        canvas_from_frame = canvas.canvas_from_frame(self.mosaic_from_frame)
+
+        def make(place: int, frame: NDArray[np.uint8]) -> FramePyramid:
+            return FramePyramid.of(self.feather.fill_hidden(frame), canvas_from_frame[place], levels)
+
+        shape = (self.height, self.width, 3)
+        return FrameCache(self._frames, self.numbers, shape, make, self.folder, max_bytes)
+
+    def boxes(self, canvas: Canvas, reach: int) -> NDArray[np.int64]:
+        """Return (n, 4): where on the canvas each frame may matter; left, top, right and bottom."""
+        parts = touched_windows(
+            canvas.canvas_from_frame(self.mosaic_from_frame), self.width, self.height, canvas.window.grow(reach)
+        )
+        grown = [part.grow(reach) for part in parts]
+        return np.array([(box.left, box.top, box.right, box.bottom) for box in grown], dtype=np.int64)

@@ -1,0 +1,1 @@
+"""How bright and how sharp each frame is beside the others."""

@@ -1,0 +1,93 @@
+"""Every frame looked at once, reduced: what light, frames and seams are chosen by."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.errors import OutputError
+from smalti.rendering.sampling.cache import FrameReader, read_exactly
+
+LONGER_SIDE = 128
+"""A frame's cells along its longer side, at most; at least half of it."""
+
+SHARPNESS = 3
+"""The channel after the colours."""
+
+
+class Survey:
+    """Reduced frames in a file, four bytes a cell: red, green, blue, and how much fine detail there is.
+
+    The file grows frame by frame; what an interrupted run has left in it is not looked at again.
+    """
+
+    def __init__(self, folder: Path, numbers: list[int], width: int, height: int) -> None:
+        self.width, self.height = width, height
+        self.cell = cell_of(width, height)
+        """Side of a cell, frame pixels."""
+        self.columns, self.rows = -(-width // self.cell), -(-height // self.cell)
+        chosen = hashlib.sha256(repr((numbers, width, height, self.cell)).encode()).hexdigest()[:16]
+        self._path = folder / f"survey-{chosen}.bin"
+        self._numbers = numbers
+
+    @property
+    def _record(self) -> int:
+        return self.columns * self.rows * 4
+
+    def look(self, frames: FrameReader, on_frame: Callable[[], None] = lambda: None) -> None:
+        """Reduce the frames that have not been looked at."""
+        done = min(self._path.stat().st_size // self._record if self._path.exists() else 0, len(self._numbers))
+        for _ in range(done):
+            on_frame()
+        try:
+            with self._path.open("r+b" if done else "wb") as file:
+                # An interruption may have left half a frame.
+                file.truncate(done * self._record)
+                file.seek(done * self._record)
+                shape = (self.height, self.width, 3)
+                for _, frame in read_exactly(frames, self._numbers[done:], shape):
+                    file.write(self.reduce(frame).data)
+                    on_frame()
+        except OSError as error:
+            raise OutputError(f"{self._path}: cannot be written ({error.strerror}); make room") from error
+
+    def frames(self, places: NDArray[np.int64] | list[int]) -> NDArray[np.uint8]:
+        """Return (n, rows, columns, 4) of the frames at these places in the order of their numbers."""
+        found = np.empty((len(places), self.rows, self.columns, 4), dtype=np.uint8)
+        with self._path.open("rb") as file:
+            for n, place in enumerate(places):
+                os.preadv(file.fileno(), [found[n].data.cast("B")], int(place) * self._record)
+        return found
+
+    def reduce(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return (rows, columns, 4); the last cells are as large as the others, the border extended into them."""
+        bottom, right = self.rows * self.cell - self.height, self.columns * self.cell - self.width
+        if bottom or right:
+            frame = np.asarray(cv2.copyMakeBorder(frame, 0, bottom, 0, right, cv2.BORDER_REPLICATE), dtype=np.uint8)
+        size = (self.columns, self.rows)
+        colours = cv2.resize(frame, size, interpolation=cv2.INTER_AREA)
+        gray = cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)
+        detail = cv2.convertScaleAbs(cv2.Laplacian(gray, cv2.CV_16S, ksize=1))
+        sharpness = cv2.resize(detail, size, interpolation=cv2.INTER_AREA)
+        return np.ascontiguousarray(np.dstack([colours, sharpness]), dtype=np.uint8)
+
+    @property
+    def cell_from_frame(self) -> NDArray[np.float64]:
+        """(3, 3): pixels of a frame to its cells."""
+        step = 1.0 / self.cell
+        shift = (step - 1) / 2
+        return np.array([[step, 0.0, shift], [0.0, step, shift], [0.0, 0.0, 1.0]])
+
+
+def cell_of(width: int, height: int) -> int:
+    """Return the side of a cell: the power of two that leaves a frame at most `LONGER_SIDE` of them."""
+    cell = 1
+    while max(width, height) > cell * LONGER_SIDE:
+        cell *= 2
+    return cell

@@ -1,0 +1,1 @@
+"""One frame for every pixel, and where they meet."""

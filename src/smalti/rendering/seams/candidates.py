@@ -1,0 +1,99 @@
+"""Which frames may show a place, and how each of them sees it: a few candidates a cell of the canvas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.compiled import compiled
+from smalti.rendering.canvas import Window
+from smalti.rendering.sampling.kernels import brighten, position
+
+SLOTS = 5
+"""Candidates a cell: enough that three agree where one or two show something that moves."""
+
+NONE = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """The best frames of every cell of a window of cells, in no order."""
+
+    places: NDArray[np.int32]  # (h, w, SLOTS): of the frames, NONE where there are fewer
+    merits: NDArray[np.float32]  # (h, w, SLOTS): the higher the rather
+    colours: NDArray[np.float32]  # (h, w, SLOTS, 4): red, green, blue and sharpness, their light made even
+
+    @classmethod
+    def over(cls, cells: Window) -> Candidates:
+        """Start with none."""
+        shape = (cells.height, cells.width, SLOTS)
+        return cls(
+            np.full(shape, NONE, dtype=np.int32), np.zeros(shape, np.float32), np.zeros((*shape, 4), dtype=np.float32)
+        )
+
+
+@compiled
+def enter(
+    places: NDArray[np.int32],
+    merits: NDArray[np.float32],
+    colours: NDArray[np.float32],
+    place: int,
+    quality: float,
+    reduced: NDArray[np.uint8],
+    weights: NDArray[np.float32],
+    frame_from_cell: NDArray[np.float64],
+    survey_from_frame: NDArray[np.float64],
+    left: int,
+    top: int,
+    part: tuple[int, int, int, int],
+    gains: NDArray[np.float32],
+    flatness: NDArray[np.float32],
+    table_from_frame: NDArray[np.float64],
+) -> None:
+    """Enter a frame wherever it beats the worst candidate; `part` (left, top, right, bottom) is the cells it touches.
+
+    `weights` (h + 2, w + 2) are the signed distances to the frame's border, with a border of one pixel.
+    """
+    height, width = weights.shape[0] - 2, weights.shape[1] - 2
+    for row in range(part[1] - top, part[3] - top):
+        for column in range(part[0] - left, part[2] - left):
+            x, y = position(frame_from_cell, left + column, top + row)
+            if not (-0.5 <= x <= width - 0.5 and -0.5 <= y <= height - 0.5):
+                continue
+            weight = weights[min(int(y + 0.5), height - 1) + 1, min(int(x + 0.5), width - 1) + 1]
+            if weight <= 0.0:
+                continue
+            merit = np.float32(weight * quality)
+            worst = 0
+            for slot in range(SLOTS):
+                if places[row, column, slot] == NONE:
+                    worst = slot
+                    break
+                if merits[row, column, slot] < merits[row, column, worst]:
+                    worst = slot
+            if places[row, column, worst] != NONE and merits[row, column, worst] >= merit:
+                continue
+            places[row, column, worst] = place
+            merits[row, column, worst] = merit
+            bright = brighten(flatness, table_from_frame, x, y)
+            u, v = position(survey_from_frame, x, y)
+            _look_up(reduced, u, v, colours[row, column, worst])
+            mean_gain = (gains[0] + gains[1] + gains[2]) / np.float32(3.0)
+            for channel in range(4):
+                colours[row, column, worst, channel] *= bright * (gains[channel] if channel < 3 else mean_gain)
+
+
+@compiled
+def _look_up(image: NDArray[np.uint8], x: float, y: float, values: NDArray[np.float32]) -> None:
+    height, width = image.shape[0], image.shape[1]
+    x, y = min(max(x, 0.0), width - 1.0), min(max(y, 0.0), height - 1.0)
+    column, row = min(int(x), max(width - 2, 0)), min(int(y), max(height - 2, 0))
+    right, below = min(column + 1, width - 1), min(row + 1, height - 1)
+    tx, ty = np.float32(x - column), np.float32(y - row)
+    one = np.float32(1.0)
+    for channel in range(4):
+        upper = (one - tx) * image[row, column, channel] + tx * image[row, right, channel]
+        lower = (one - tx) * image[below, column, channel] + tx * image[below, right, channel]
+        values[channel] = (one - ty) * upper + ty * lower

@@ -1,0 +1,172 @@
+"""Which frame shows which pixel, window by window."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Iterable
+from concurrent.futures import Executor
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.geometry.homography import invert_homographies
+from smalti.rendering.canvas import Canvas, Window, touched_windows
+from smalti.rendering.light.exposure import Exposure
+from smalti.rendering.light.survey import Survey
+from smalti.rendering.sampling.feather import Feather
+from smalti.rendering.seams.assignment import assign_pixels
+from smalti.rendering.seams.candidates import NONE, Candidates, enter
+from smalti.rendering.seams.choice import MARGIN, choose_frames
+
+BLOCK = 256
+"""Cells a side that are chosen at once."""
+
+
+class Patchwork:
+    """One frame for every pixel of a canvas, the seams between them where they are seen least.
+
+    Seams are found on cells of some pixels, in blocks as they are needed; what is found does not depend on the order.
+    """
+
+    def __init__(
+        self,
+        canvas: Canvas,
+        mosaic_from_frame: NDArray[np.float64],
+        selected: NDArray[np.int64],
+        quality: NDArray[np.float64],
+        feather: Feather,
+        survey: Survey,
+        exposure: Exposure,
+    ) -> None:
+        """Take the maps of all frames; only the selected places are used."""
+        self._canvas = canvas
+        self._canvas_from_frame = canvas.canvas_from_frame(mosaic_from_frame)
+        self.frame_from_canvas = invert_homographies(self._canvas_from_frame)
+        """(n, 3, 3): of all frames."""
+        self._selected, self._quality = selected, quality
+        self._feather, self._survey, self._exposure = feather, survey, exposure
+        zoom = np.median(np.sqrt(np.abs(np.linalg.det(self._canvas_from_frame[:, :2, :2]))))
+        self.cell = max(1, 2 ** round(math.log2(max(survey.cell * zoom, 1.0))))
+        """Side of a cell, canvas pixels."""
+        self._across, self._down = (-(-side // self.cell) for side in (canvas.width, canvas.height))
+        self._blocks: OrderedDict[tuple[int, int], NDArray[np.int32]] = OrderedDict()
+        self._most_blocks = 4 * (-(-self._across // BLOCK) + 2)
+        self._lock = Lock()
+
+    def prepare(self, window: Window, pool: Executor) -> None:
+        """Find the seams around a window of pixels, on all cores."""
+        missing = [block for block in self._blocks_in(self._cells_of(window)) if block not in self._blocks]
+        for block, chosen in zip(missing, pool.map(self._choose, missing), strict=True):
+            self._keep(block, chosen)
+
+    def places(self, window: Window) -> NDArray[np.int32]:
+        """Return (h, w): the place of the frame that shows each pixel, NONE where there is none.
+
+        The window may reach beyond the canvas, where there is nothing.
+        """
+        places = np.full((window.height, window.width), NONE, dtype=np.int32)
+        inside = window.intersect(self._canvas.window)
+        if inside.is_empty:
+            return places
+        cells = self._cells_of(inside)
+        touching, boxes = self._touching(inside)
+        assign_pixels(
+            self._gather(cells),
+            cells.left,
+            cells.top,
+            self.cell,
+            self.frame_from_canvas,
+            touching,
+            boxes,
+            self._feather.weights,
+            self._feather.is_solid,
+            inside.left,
+            inside.top,
+            places[inside.slices_in(window)],
+        )
+        return places
+
+    def _cells_of(self, window: Window) -> Window:
+        """Return the cells whose centres surround a window's pixels."""
+        left, top = (math.floor((start + 0.5) / self.cell - 0.5) for start in (window.left, window.top))
+        right, bottom = (math.floor((end - 0.5) / self.cell - 0.5) + 2 for end in (window.right, window.bottom))
+        return Window.between(left, top, right, bottom)
+
+    def _gather(self, cells: Window) -> NDArray[np.int32]:
+        """Return the chosen places of a window of cells, NONE beyond the canvas."""
+        gathered = np.full((cells.height, cells.width), NONE, dtype=np.int32)
+        for row, column in self._blocks_in(cells):
+            chosen = self._block((row, column))
+            block = Window(column * BLOCK, row * BLOCK, chosen.shape[1], chosen.shape[0])
+            common = block.intersect(cells)
+            gathered[common.slices_in(cells)] = chosen[common.slices_in(block)]
+        return gathered
+
+    def _blocks_in(self, cells: Window) -> Iterable[tuple[int, int]]:
+        rows = range(max(cells.top, 0) // BLOCK, (min(cells.bottom, self._down) - 1) // BLOCK + 1)
+        columns = range(max(cells.left, 0) // BLOCK, (min(cells.right, self._across) - 1) // BLOCK + 1)
+        return ((row, column) for row in rows for column in columns)
+
+    def _block(self, block: tuple[int, int]) -> NDArray[np.int32]:
+        with self._lock:
+            if block in self._blocks:
+                self._blocks.move_to_end(block)
+                return self._blocks[block]
+        chosen = self._choose(block)
+        self._keep(block, chosen)
+        return chosen
+
+    def _keep(self, block: tuple[int, int], chosen: NDArray[np.int32]) -> None:
+        with self._lock:
+            self._blocks[block] = chosen
+            while len(self._blocks) > self._most_blocks:
+                self._blocks.popitem(last=False)
+
+    def _choose(self, block: tuple[int, int]) -> NDArray[np.int32]:
+        """Choose the frames of a block of cells."""
+        everything = Window(0, 0, self._across, self._down)
+        own = Window(block[1] * BLOCK, block[0] * BLOCK, BLOCK, BLOCK).intersect(everything)
+        around = own.grow(MARGIN).intersect(everything)
+        return choose_frames(self._candidates(around))[own.slices_in(around)].copy()
+
+    def _candidates(self, cells: Window) -> Candidates:
+        candidates = Candidates.over(cells)
+        survey = self._survey
+        half = (self.cell - 1) / 2
+        canvas_from_cell = np.array([[self.cell, 0.0, half], [0.0, self.cell, half], [0.0, 0.0, 1.0]])
+        cell_from_canvas = invert_homographies(canvas_from_cell)
+        cell_from_frame = cell_from_canvas @ self._canvas_from_frame[self._selected]
+        parts = touched_windows(cell_from_frame, survey.width, survey.height, cells)
+        for place, part in zip(self._selected.tolist(), parts, strict=True):
+            if part.is_empty:
+                continue
+            light = self._exposure.light(place)
+            enter(
+                candidates.places,
+                candidates.merits,
+                candidates.colours,
+                place,
+                self._quality[place],
+                survey.frames([place])[0],
+                self._feather.weights,
+                self.frame_from_canvas[place] @ canvas_from_cell,
+                survey.cell_from_frame,
+                cells.left,
+                cells.top,
+                (part.left, part.top, part.right, part.bottom),
+                light.gains,
+                light.flatness,
+                light.table_from_pixels(np.eye(3)),
+            )
+        return candidates
+
+    def _touching(self, window: Window) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the selected places whose frames touch a window, and the boxes (n, 4) of pixels they touch."""
+        parts = touched_windows(
+            self._canvas_from_frame[self._selected], self._survey.width, self._survey.height, window
+        )
+        boxes = np.array([(p.left, p.top, p.right, p.bottom) for p in parts], dtype=np.int64).reshape(-1, 4)
+        touches = np.array([not part.is_empty for part in parts], dtype=np.bool_)
+        return self._selected[touches], boxes[touches]
