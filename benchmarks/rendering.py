@@ -14,11 +14,12 @@ over the places that three frames or more see. A thing is still seen where it ch
 
 `peers`: the same files and maps, each tool in a process of its own, from its start to the written TIFF; Smalti with
 survey, exposure and seams, its code compiled before (`first run ever`: not). OpenCV warps, evens the light, cuts seams
-and blends in bands as its stitcher does by default, or as fast as it can; enblend gets frames that OpenCV warped and
-evened, `blending alone` is enblend itself. On synthetic sequences the PSNR is against the truth. Real sets have none:
-frames that no tool was given are predicted. Relief moves things between frames, so that a blurred mosaic has the better
-PSNR; `likeness` is the median correlation of patches of these frames with the mosaic where it fits best within 12
-pixels, `detail` the mosaic's mean gradient in parts of theirs.
+and blends in bands as its stitcher does by default (`opencv`: graph cut) or faster (`-fast`: dynamic programming).
+enblend gets frames that OpenCV warped and evened; `blending alone` is enblend itself, by default or with the simplest
+of its seams (`-fast`). With `even light` there is nothing to even out. On synthetic sequences all is against the truth.
+Real sets have none: frames that no tool was given are predicted. Relief moves things between frames, so that a blurred
+mosaic has the better PSNR; `likeness` is the median correlation of patches with the mosaic where each fits best within
+12 pixels, `detail` the mosaic's mean gradient in parts of what it should be.
 
 `scale`: frames made on the fly, the memory that is allowed, and the time a megapixel.
 """

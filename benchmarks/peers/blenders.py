@@ -88,7 +88,8 @@ def blend(job: Job, out: Path, compensator: Any, finder: Any) -> None:
         blender.feed(frame.image.astype(np.int16), cv2.bitwise_and(shown, frame.mask), frame.corner)
     colours, mask = blender.blend(np.empty(0, np.int16), np.empty(0, np.uint8))
     mosaic = np.dstack([np.clip(colours, 0, 255).astype(np.uint8), mask])
-    if not cv2.imwrite(str(out), mosaic):
+    uncompressed = [cv2.IMWRITE_TIFF_COMPRESSION, cv2.IMWRITE_TIFF_COMPRESSION_NONE]
+    if not cv2.imwrite(str(out), mosaic, uncompressed):
         raise SystemExit(f"{out}: could not be written")
 
 

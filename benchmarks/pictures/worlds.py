@@ -25,6 +25,7 @@ PICTURE = DATA / "large_images" / "caliterra_IMG_9419_4000x3000.jpg"
 FRAME = (640, 480)
 HANDLING = Handling(heading_degrees=8, zoom=0.03, shake_px=2, shake_degrees=0.5)
 DEGRADATION = Degradation(exposure=0.3, noise=2, vignetting=0.4)
+EVEN_LIGHT = Degradation(noise=2)
 SEED = 4
 
 
@@ -79,14 +80,19 @@ class World:
         return padded[top + 1 : top + 1 + canvas.height, left + 1 : left + 1 + canvas.width]
 
 
-def make_worlds(degradation: Degradation = DEGRADATION) -> Iterator[World]:
+def make_worlds() -> Iterator[World]:
     """Make a drone's strips over made-up farmland and, where the data is, a walk over a real picture."""
-    scene = procedural_scene(2400, 1800, seed=SEED)
-    path = raster((2400, 1800), 40, FRAME, step=0.25, sidelap=0.35, handling=HANDLING, seed=SEED)
-    yield World("farmland, strips", SteppedSequence(scene, path, degradation, SEED))
+    yield make_farmland()
     if not PICTURE.exists():
         print(f"(no {PICTURE}: the walk over a real picture is left out)")
         return
-    picture = load_scene(PICTURE)
     walk = wander((4000, 3000), 90, FRAME, step=0.3, handling=HANDLING, seed=SEED)
-    yield World("caliterra picture, walk", SteppedSequence(picture, walk, degradation, SEED))
+    yield World("caliterra picture, walk", SteppedSequence(load_scene(PICTURE), walk, DEGRADATION, SEED))
+
+
+def make_farmland(degradation: Degradation = DEGRADATION) -> World:
+    """Make a drone's strips over made-up farmland."""
+    scene = procedural_scene(2400, 1800, seed=SEED)
+    path = raster((2400, 1800), 40, FRAME, step=0.25, sidelap=0.35, handling=HANDLING, seed=SEED)
+    light = "" if degradation.exposure else ", even light"
+    return World(f"farmland, strips{light}", SteppedSequence(scene, path, degradation, SEED))

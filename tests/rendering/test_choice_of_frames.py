@@ -57,33 +57,34 @@ def test_something_that_moves_through_three_of_thirty_frames_is_absent(blend, mo
         assert error < most
 
 
-def misaligned(by: int) -> tuple[dict, dict]:
-    """Two frames, half of each common, and in the middle of that a square that has moved in one of them."""
+def misaligned(at: int) -> tuple[dict, dict]:
+    """Two frames, half of each common, and in that a square which has moved by 7 pixels in one of them."""
     places = {0: (0, 0), 1: (80, 0)}
     smooth = cv2.GaussianBlur(ground(), (0, 0), 6)
     frames = {k: smooth[y : y + HEIGHT, x : x + WIDTH].copy() for k, (x, y) in places.items()}
-    square = np.random.default_rng(2).integers(0, 256, (30, 30, 3), dtype=np.uint8)
-    square = cv2.resize(square[:8, :8], (30, 30), interpolation=cv2.INTER_NEAREST)
-    frames[0][45:75, 105:135] = square
-    frames[1][45:75, 25 + by : 55 + by] = square
+    colours = np.random.default_rng(2).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    square = cv2.resize(colours, (30, 30), interpolation=cv2.INTER_NEAREST)
+    frames[0][45:75, at : at + 30] = square
+    frames[1][45:75, at - 73 : at - 43] = square
     return frames, places
 
 
-@pytest.mark.xfail(reason="plain belief propagation stays with a straight seam (see seams/test_choice.py)")
-def test_a_seam_does_not_cut_what_is_misaligned():
-    frames, places = misaligned(7)
+NEARLY_A_TIE = pytest.mark.xfail(reason="either way around is as long: 36 rounds are too few, 150 are enough")
+
+
+@pytest.mark.parametrize("at", [89, 93, pytest.param(101, marks=NEARLY_A_TIE), 109, 113, 121])
+def test_a_seam_does_not_cut_what_is_misaligned(at):
+    frames, places = misaligned(at)
     source = sources(frames, places)
-    # The seam has to run somewhere through these columns, and the square is in the middle of them.
+    # Straight down the middle, at 120, the seam would cut it.
     assert {0, 1} == set(np.unique(source[:, 85:155]))
-    assert len(np.unique(source[45:75, 105:142])) == 1
+    assert len(np.unique(source[45:75, at : at + 37])) == 1
     for blend in ("none", "multiband"):
-        image = render(frames, places, blend)[..., :3]
-        shown = int(source[60, 120])
-        left = places[shown][0]
-        expected = frames[shown][47:73, 107 - left : 140 - left].astype(float)
-        crop = image[47:73, 107:140]
-        gain = crop.mean() / expected.mean()
-        assert abs(crop - gain * expected).mean() < 3
+        shown = int(source[60, at + 15])
+        left = at - places[shown][0]
+        expected = frames[shown][47:73, left + 2 : left + 35].astype(float)
+        crop = render(frames, places, blend)[47:73, at + 2 : at + 35, :3]
+        assert abs(crop - crop.mean() / expected.mean() * expected).mean() < 3
 
 
 @pytest.mark.parametrize("sharp", [0, 1])

@@ -16,7 +16,8 @@ def test_the_mosaic_comes_nearer_to_the_scene_than_feathering_alone(blend):
     plain = flight.psnr(flight.render("feather", even_light=False))
     even = flight.psnr(flight.render(blend, even_light=True))
     assert plain < 24
-    assert even > plain + 12
+    assert even > 45
+    assert even > plain + 3
 
 
 def steps_across_seams(blend: str, even_light: bool) -> np.ndarray:
@@ -74,7 +75,7 @@ def shading_and_tilt(mosaic: Mosaic) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("regular", [False, True])
 def test_gains_are_recovered_but_for_what_cannot_be_known(regular):
     off, trend = gains_and_trend(flight.mosaic(regular), flight.sequence(regular).gains)
-    assert abs(off - trend).max() < 0.01
+    assert abs(off - trend).max() < 0.005
 
 
 @pytest.mark.parametrize("regular", [False, True])
@@ -83,16 +84,11 @@ def test_shading_is_recovered_but_for_what_cannot_be_known(regular):
     assert abs(off - tilt).max() < 0.01
 
 
-TILTED = "a gain of 1 is believed more than a shading without tilt: steps that go with the place tilt the whole mosaic"
-
-
-@pytest.mark.xfail(reason=TILTED)
 def test_gains_that_go_with_the_place_do_not_tilt_the_mosaic():
     off, _ = gains_and_trend(flight.mosaic(True), flight.sequence(True).gains)
     assert abs(off).max() < 0.015
 
 
-@pytest.mark.xfail(reason=TILTED)
 def test_shading_is_not_tilted_by_gains_that_go_with_the_place():
     off, _ = shading_and_tilt(flight.mosaic(True))
     assert abs(off).max() < 0.015

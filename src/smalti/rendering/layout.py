@@ -41,7 +41,10 @@ class Layout:
                 raise UsageError(f"frame {number}: its map has shape {np.shape(mosaic_from_frame[number])}, not (3, 3)")
         if mask is not None and mask.shape != (height, width):
             raise UsageError(f"the mask has shape {mask.shape}, the frames have {(height, width)}: make them equal")
-        self.mosaic_from_frame = np.array([mosaic_from_frame[number] for number in self.numbers], dtype=np.float64)
+        maps = np.array([mosaic_from_frame[number] for number in self.numbers], dtype=np.float64).reshape(-1, 3, 3)
+        # A map times a number is the same map: let the middle of the frame be at depth 1.
+        depths = maps[:, 2] @ np.array([(width - 1) / 2, (height - 1) / 2, 1.0])
+        self.mosaic_from_frame = maps / np.where(np.isfinite(depths) & (depths != 0), depths, 1.0)[:, None, None]
         self.width, self.height = width, height
         self.mask = np.ones((height, width), dtype=np.bool_) if mask is None else mask.astype(np.bool_)
         self.feather = Feather(self.mask)

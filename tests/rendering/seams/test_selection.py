@@ -42,6 +42,11 @@ def test_frames_that_each_show_something_new_are_all_taken(world):
     assert select(WORLDS[world]) == list(range(12))
 
 
+def test_a_frame_that_shows_a_strip_more_is_taken_however_narrow_it_is():
+    world = {k: np.eye(3) for k in range(3)} | {3: shift(9, 0)}
+    assert 3 in select(world)
+
+
 def test_better_frames_are_taken_first():
     quality = np.where(np.arange(len(STRAIGHT)) % 10 == 4, 1.0, 0.3)
     chosen = select(STRAIGHT, quality=quality)

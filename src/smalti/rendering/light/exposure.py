@@ -27,8 +27,11 @@ ROUNDS = 12
 LEAST_SCALE = 0.01
 """Of the residuals' spread, logarithmic: a hundredth is less than two grey levels."""
 
-GAIN_PRIOR = 0.0003
-"""How much a gain of 1 is believed, of what a frame's own points are: so little that only a long chain feels it."""
+GAIN_PRIOR = 1e-6
+"""How much a gain of 1 is believed, of what a frame's own points are.
+
+It only says how bright the whole is: any more, and gains that go with the place would be taken for a tilted shading.
+"""
 
 COLOUR_PRIOR = 0.05
 """Likewise how much it is believed that the channels of a frame change alike: clipped highlights tell otherwise."""

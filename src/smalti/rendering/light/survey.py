@@ -6,13 +6,14 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.errors import OutputError
-from smalti.rendering.sampling.cache import FrameReader, read_exactly
+from smalti.rendering.formats.files import naming
+from smalti.rendering.sampling.cache import FrameReader, read_exactly, write_all
 
 LONGER_SIDE = 128
 """A frame's cells along its longer side, at most; at least half of it."""
@@ -45,17 +46,17 @@ class Survey:
         done = min(self._path.stat().st_size // self._record if self._path.exists() else 0, len(self._numbers))
         for _ in range(done):
             on_frame()
-        try:
-            with self._path.open("r+b" if done else "wb") as file:
-                # An interruption may have left half a frame.
-                file.truncate(done * self._record)
-                file.seek(done * self._record)
-                shape = (self.height, self.width, 3)
-                for _, frame in read_exactly(frames, self._numbers[done:], shape):
-                    file.write(self.reduce(frame).data)
-                    on_frame()
-        except OSError as error:
-            raise OutputError(f"{self._path}: cannot be written ({error.strerror}); make room") from error
+        with naming(self._path):
+            file = self._path.open("r+b" if done else "wb", buffering=0)
+        with file:
+            # An interruption may have left half a frame.
+            file.truncate(done * self._record)
+            file.seek(done * self._record)
+            for _, frame in read_exactly(frames, self._numbers[done:], (self.height, self.width, 3)):
+                with naming(self._path):
+                    write_all(file.fileno(), self.reduce(frame), file.tell())
+                    file.seek(0, os.SEEK_END)
+                on_frame()
 
     def frames(self, places: NDArray[np.int64] | list[int]) -> NDArray[np.uint8]:
         """Return (n, rows, columns, 4) of the frames at these places in the order of their numbers."""
@@ -67,15 +68,19 @@ class Survey:
 
     def reduce(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Return (rows, columns, 4); the last cells are as large as the others, the border extended into them."""
-        bottom, right = self.rows * self.cell - self.height, self.columns * self.cell - self.width
-        if bottom or right:
-            frame = np.asarray(cv2.copyMakeBorder(frame, 0, bottom, 0, right, cv2.BORDER_REPLICATE), dtype=np.uint8)
-        size = (self.columns, self.rows)
-        colours = cv2.resize(frame, size, interpolation=cv2.INTER_AREA)
         gray = cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)
         detail = cv2.convertScaleAbs(cv2.Laplacian(gray, cv2.CV_16S, ksize=1))
-        sharpness = cv2.resize(detail, size, interpolation=cv2.INTER_AREA)
+        # The border has no neighbours beyond: it is as sharp as what lies next to it.
+        detail[[0, -1]] = detail[[min(1, self.height - 1), max(self.height - 2, 0)]]
+        detail[:, [0, -1]] = detail[:, [min(1, self.width - 1), max(self.width - 2, 0)]]
+        colours, sharpness = (self._average(image) for image in (frame, detail))
         return np.ascontiguousarray(np.dstack([colours, sharpness]), dtype=np.uint8)
+
+    def _average(self, image: NDArray[Any]) -> NDArray[Any]:
+        bottom, right = self.rows * self.cell - self.height, self.columns * self.cell - self.width
+        if bottom or right:
+            image = np.asarray(cv2.copyMakeBorder(image, 0, bottom, 0, right, cv2.BORDER_REPLICATE))
+        return np.asarray(cv2.resize(image, (self.columns, self.rows), interpolation=cv2.INTER_AREA))
 
     @property
     def cell_from_frame(self) -> NDArray[np.float64]:

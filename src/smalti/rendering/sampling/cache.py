@@ -14,7 +14,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.errors import InputError, OutputError
+from smalti.errors import InputError
+from smalti.rendering.formats.files import naming
 from smalti.rendering.sampling.pyramid import FramePyramid
 
 
@@ -94,10 +95,8 @@ class FrameCache:
         self._spool_end = max(self._spool_end, start[-1] + base.nbytes)
         self._aside[place] = _Aside(start.pop(), base.shape, frame.frame_size, len(frame.levels))
         self._gaps[base.nbytes] = start
-        try:
-            os.pwrite(self._spool.fileno(), base.data, self._aside[place].start)
-        except OSError as error:
-            raise OutputError(f"{self._folder}: cannot be written to ({error.strerror}); make room there") from error
+        with naming(self._folder):
+            write_all(self._spool.fileno(), base, self._aside[place].start)
 
     def _take_back(self, place: int) -> FramePyramid:
         aside = self._aside.pop(place)
@@ -115,6 +114,14 @@ class _Aside:
     shape: tuple[int, ...]
     frame_size: tuple[int, int]
     levels: int
+
+
+def write_all(file: int, pixels: NDArray[np.uint8], start: int) -> None:
+    """Write an array to a place of an open file; a disk that is nearly full takes a part only."""
+    rest = pixels.data.cast("B")
+    while rest:
+        written = os.pwrite(file, rest, start)
+        rest, start = rest[written:], start + written
 
 
 def read_exactly(
