@@ -106,7 +106,7 @@ def band(number: int) -> np.ndarray:
 
 
 def test_bands_come_back_as_they_were(tmp_path):
-    first = Checkpoint(tmp_path, "a").resume(lambda number: (5, 7, 4), lambda start: map(band, range(start, 9)))
+    first = Checkpoint(tmp_path, "a").resume([(5, 7, 4)] * 9, lambda start: map(band, range(start, 9)))
     for _ in range(4):
         next(first)
     first.close()
@@ -118,16 +118,34 @@ def test_bands_come_back_as_they_were(tmp_path):
         started.append(start)
         return map(band, range(start, 9))
 
-    for number, pixels in enumerate(again.resume(lambda number: (5, 7, 4), paint)):
+    for number, pixels in enumerate(again.resume([(5, 7, 4)] * 9, paint)):
         np.testing.assert_array_equal(pixels, band(number))
     assert number == 8
     assert started == [4]
+    # Until the file is whole: a writer may yet fail.
+    assert len(again) == 9
+    again.clear()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_bands_outlive_a_writer_that_fails_at_last(tmp_path, monkeypatch):
+    def fail(path, bands, caption):
+        for _ in bands.pixels:
+            pass
+        raise OutputError("full")
+
+    monkeypatch.setattr(front, "writer_for", lambda path: fail)
+    with pytest.raises(OutputError):
+        save(tmp_path / "kept", tmp_path / "m.png")
+    monkeypatch.undo()
+    paint_small(monkeypatch, 1024)
+    monkeypatch.setattr(front, "FROM_PIXELS", 1)
+    assert save(tmp_path / "kept", tmp_path / "m.png").decoded == []
 
 
 def test_half_a_band_does_not_count(tmp_path):
     checkpoint = Checkpoint(tmp_path, "a")
-    bands = checkpoint.resume(lambda number: (5, 7, 4), lambda start: map(band, range(9)))
+    bands = checkpoint.resume([(5, 7, 4)] * 9, lambda start: map(band, range(9)))
     next(bands)
     bands.close()
     folder = next(tmp_path.iterdir())
@@ -137,7 +155,7 @@ def test_half_a_band_does_not_count(tmp_path):
 
 def test_a_checkpoint_that_cannot_be_written_is_one_line_that_names_it(tmp_path):
     (tmp_path / "file").write_text("")
-    bands = Checkpoint(tmp_path / "file", "a").resume(lambda number: (5, 7, 4), lambda start: map(band, range(9)))
+    bands = Checkpoint(tmp_path / "file", "a").resume([(5, 7, 4)] * 9, lambda start: map(band, range(9)))
     with pytest.raises(OutputError, match=r"file/bands-.*: cannot be written"):
         next(bands)
 

@@ -104,7 +104,13 @@ def render(
             on_progress=show,
         )
     maps = mosaic.save_maps(
-        path, settings.maps, scale=settings.scale, region=settings.region, spread=spread, caption=caption
+        path,
+        settings.maps,
+        scale=settings.scale,
+        region=settings.region,
+        even_light=settings.even_light,
+        spread=spread,
+        caption=caption,
     )
     return window, [path, *maps]
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -41,19 +41,19 @@ class Checkpoint:
         return count
 
     def resume(
-        self, shape_of: Callable[[int], tuple[int, int, int]], paint: Callable[[int], Iterator[NDArray[np.uint8]]]
+        self, shapes: Sequence[tuple[int, int, int]], paint: Callable[[int], Iterator[NDArray[np.uint8]]]
     ) -> Iterator[NDArray[np.uint8]]:
-        """Yield the bands that are kept, then those that `paint` makes from a number on, each kept before it is given.
-
-        When all were taken, nothing is kept any more.
-        """
+        """Yield the bands that are kept, then those that `paint` makes from a number on, kept before they are given."""
         done = len(self)
         for number in range(done):
-            yield _unpack(self._path(number).read_bytes(), shape_of(number))
+            yield _unpack(self._path(number).read_bytes(), shapes[number])
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             for number, band in enumerate(paint(done), start=done):
                 self._keep(number, list(pool.map(_deflate, np.array_split(band, PIECES))))
                 yield band
+
+    def clear(self) -> None:
+        """Keep nothing any more: the file is whole."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _keep(self, number: int, pieces: list[bytes]) -> None:

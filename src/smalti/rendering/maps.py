@@ -46,9 +46,9 @@ def check_map_kind(name: str) -> None:
         raise UnknownNameError("map", name, MAP_KINDS)
 
 
-def map_source(layout: Layout, canvas: Canvas, window: Window) -> NDArray[np.int32]:
+def map_source(layout: Layout, canvas: Canvas, even_light: bool, window: Window) -> NDArray[np.int32]:
     """Return (h, w): the number of the frame that shows each pixel, -1 where there is none."""
-    places = layout.patchwork(canvas, even_light=True).places(window)
+    places = layout.patchwork(canvas, even_light).places(window)
     numbers = np.array(layout.numbers)
     return np.where(places == NONE, -1, numbers[places]).astype(np.int32)
 
@@ -66,14 +66,14 @@ def map_coverage(layout: Layout, canvas: Canvas, window: Window) -> NDArray[np.u
 
 
 def map_uncertainty(
-    layout: Layout, canvas: Canvas, spread: Mapping[int, NDArray[np.float64]], window: Window
+    layout: Layout, canvas: Canvas, even_light: bool, spread: Mapping[int, NDArray[np.float64]], window: Window
 ) -> NDArray[np.float32]:
     """Return (h, w): ± px of the scene point at each pixel, NaN where no frame is or nothing is known of it.
 
     `spread` has for each frame's number the matrix (3, 3) whose quadratic form in (x, y, 1) of a frame's pixel is the
     variance of its place.
     """
-    patchwork = layout.patchwork(canvas, even_light=True)
+    patchwork = layout.patchwork(canvas, even_light)
     forms = np.array([spread.get(number, np.full((3, 3), np.nan)) for number in layout.numbers])
     sigma = np.full((window.height, window.width), np.nan, dtype=np.float32)
     _spread(patchwork.places(window), patchwork.frame_from_canvas, forms, window.left, window.top, sigma)

@@ -61,7 +61,7 @@ class Mosaic:
         """Take frames of one size, a map (3, 3) for each that is to be seen, the pixels (h, w) that count in all.
 
         `sigma_px` is how uncertain the place of each frame is: certain ones are preferred. `folder` keeps what an
-        interrupted rendering need not do again; without one it is lost.
+        interrupted rendering need not do again, and is of these frames alone; without one it is lost.
         """
         if memory_bytes < LEAST_MEMORY:
             raise UsageError(f"memory {memory_bytes // 2**20} MB: give at least {LEAST_MEMORY // 2**20}")
@@ -91,9 +91,11 @@ class Mosaic:
         canvas = self.canvas(scale)
         window = canvas.window if region is None else canvas.part(region)
         check_place(path)
-        write(
-            path, self._bands(canvas, window, blend, even_light, on_progress or _ignore), caption or Caption(path.stem)
-        )
+        checkpoint = self._checkpoint(canvas, window, blend, even_light)
+        bands = self._bands(canvas, window, blend, even_light, on_progress or _ignore, checkpoint)
+        write(path, bands, caption or Caption(path.stem))
+        if checkpoint is not None:
+            checkpoint.clear()
         return path
 
     def save_maps(
@@ -103,6 +105,7 @@ class Mosaic:
         *,
         scale: float = 1.0,
         region: Region | None = None,
+        even_light: bool = True,
         spread: Mapping[int, NDArray[np.float64]] | None = None,
         caption: Caption | None = None,
     ) -> list[Path]:
@@ -122,7 +125,7 @@ class Mosaic:
         written = []
         for kind in kinds:
             target = path.with_name(f"{name}.{kind}.tif")
-            rows = self._map_rows(canvas, window, kind, spread or {})
+            rows = self._map_rows(canvas, window, kind, even_light, spread or {})
             write_map(target, Bands(window.width, window.height, MAP_ROWS, rows), caption or Caption(name=kind))
             written.append(target)
         if "source" in kinds:
@@ -132,9 +135,9 @@ class Mosaic:
     def maps(self, canvas: Canvas, spread: Mapping[int, NDArray[np.float64]] | None = None) -> MosaicMaps:
         """Return the maps of a canvas, which have to fit into memory."""
         return MosaicMaps(
-            map_source(self._layout, canvas, canvas.window),
+            map_source(self._layout, canvas, True, canvas.window),
             map_coverage(self._layout, canvas, canvas.window),
-            map_uncertainty(self._layout, canvas, spread or {}, canvas.window),
+            map_uncertainty(self._layout, canvas, True, spread or {}, canvas.window),
         )
 
     def image(self, max_size: int = 2000, *, blend: Blend = "multiband") -> NDArray[np.uint8]:
@@ -152,7 +155,15 @@ class Mosaic:
         bands = self._bands(canvas, canvas.window if window is None else window, blend, even_light, _ignore)
         return np.concatenate(list(bands.pixels))
 
-    def _bands(self, canvas: Canvas, window: Window, blend: Blend, even_light: bool, on_progress: OnProgress) -> Bands:
+    def _bands(
+        self,
+        canvas: Canvas,
+        window: Window,
+        blend: Blend,
+        even_light: bool,
+        on_progress: OnProgress,
+        checkpoint: Checkpoint | None = None,
+    ) -> Bands:
         layout = self._layout
         tiling = Tiling.of(window, self._room)
         steps = _Steps(on_progress, len(layout.numbers) + tiling.tiles)
@@ -160,20 +171,28 @@ class Mosaic:
         technique = technique_of(blend, canvas, layout, even_light)
         frames = layout.frame_cache(canvas, technique.levels, self._room.frames)
         studio = Studio(window, technique, frames, layout.boxes(canvas, technique.reach), self._room)
-        rows = tiling.rows
-        if window.width * window.height < FROM_PIXELS or not layout.lasts:
-            return Bands(window.width, window.height, rows, studio.paint(steps.count))
-        known = (layout.numbers, layout.mosaic_from_frame, layout.sigma_px, layout.mask)
-        checkpoint = Checkpoint(layout.folder, canvas, window, blend, even_light, rows, *known)
+        if checkpoint is None:
+            return Bands(window.width, window.height, tiling.rows, studio.paint(steps.count))
         steps.count(tiling.across * len(checkpoint))
-        pixels = checkpoint.resume(
-            lambda band: (min(rows, window.height - band * rows), window.width, 4),
-            lambda first: studio.paint(steps.count, first),
-        )
-        return Bands(window.width, window.height, rows, pixels)
+        shapes = [(band.height, band.width, 4) for band in window.tiles(window.width, tiling.rows)]
+        pixels = checkpoint.resume(shapes, lambda first: studio.paint(steps.count, first))
+        return Bands(window.width, window.height, tiling.rows, pixels)
+
+    def _checkpoint(self, canvas: Canvas, window: Window, blend: Blend, even_light: bool) -> Checkpoint | None:
+        """Return where finished bands are kept, None where it is not worth it."""
+        layout = self._layout
+        if window.width * window.height < FROM_PIXELS or not layout.lasts:
+            return None
+        known = (layout.numbers, layout.mosaic_from_frame, layout.sigma_px, layout.mask)
+        return Checkpoint(layout.folder, canvas, window, blend, even_light, Tiling.of(window, self._room).rows, *known)
 
     def _map_rows(
-        self, canvas: Canvas, window: Window, kind: MapKind, spread: Mapping[int, NDArray[np.float64]]
+        self,
+        canvas: Canvas,
+        window: Window,
+        kind: MapKind,
+        even_light: bool,
+        spread: Mapping[int, NDArray[np.float64]],
     ) -> Iterator[NDArray[np.uint16] | NDArray[np.uint32] | NDArray[np.float32]]:
         layout = self._layout
         for band in window.tiles(window.width, MAP_ROWS):
@@ -181,9 +200,9 @@ class Mosaic:
                 yield map_coverage(layout, canvas, band)
             elif kind == "source":
                 # 0 is what viewers take for nothing.
-                yield (map_source(layout, canvas, band) + 1).astype(np.uint32)
+                yield (map_source(layout, canvas, even_light, band) + 1).astype(np.uint32)
             else:
-                yield map_uncertainty(layout, canvas, spread, band)
+                yield map_uncertainty(layout, canvas, even_light, spread, band)
 
 
 class _Steps:

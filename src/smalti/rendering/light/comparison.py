@@ -18,6 +18,12 @@ POINTS_ACROSS = 14
 ENOUGH_POINTS = 40
 """Of a pair; with fewer the grid is made finer."""
 
+MOST_POINTS = 400_000
+"""Of all pairs: what the light of 10,000 frames is solved from takes some 100 MB."""
+
+FEWEST_POINTS = 6
+"""Of a pair, however many there are."""
+
 DARKEST, BRIGHTEST = 10, 245
 """Beyond these a camera no longer tells how much light there is."""
 
@@ -47,6 +53,7 @@ def compare(
     cell_from_mosaic = cell_from_frame @ invert_homographies(mosaic_from_frame)
     mosaic_from_cell = mosaic_from_frame @ frame_from_cell
     found: list[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]] = []
+    most = max(FEWEST_POINTS, MOST_POINTS // max(len(pairs), 1))
     for pair in pairs:
         i, j = pair
         for cells in grids:
@@ -59,9 +66,11 @@ def compare(
             # Frames that share a strip only are compared on a finer grid.
             if good.sum() >= ENOUGH_POINTS or cells is grids[-1]:
                 break
-        if good.any():
-            both = np.stack([cells[good], in_j[good]], axis=1)
-            found.append((np.broadcast_to(pair, (len(both), 2)), project(frame_from_cell, both), values[good]))
+        kept = np.flatnonzero(good)
+        if len(kept):
+            kept = kept[np.linspace(0, len(kept) - 1, min(most, len(kept))).round().astype(int)]
+            both = np.stack([cells[kept], in_j[kept]], axis=1)
+            found.append((np.broadcast_to(pair, (len(both), 2)), project(frame_from_cell, both), values[kept]))
     if not found:
         return Comparison(np.empty((0, 2), np.int64), np.empty((0, 2, 2)), np.empty((0, 2, 4)))
     all_pairs, points, values = (np.concatenate(part) for part in zip(*found, strict=True))

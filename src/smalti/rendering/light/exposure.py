@@ -82,8 +82,8 @@ def estimate_exposure(frames: int, comparison: Comparison, average: AverageView,
     centre, radius = _field(mask)
     if len(comparison.pair) == 0:
         return plain_exposure(frames, mask)
-    terms = _terms((comparison.points - centre) / radius)
-    unlike = terms[:, 0] - terms[:, 1]
+    terms = _terms((comparison.points[:, 0] - centre) / radius)
+    unlike = terms - _terms((comparison.points[:, 1] - centre) / radius)
     differences = comparison.logs[:, 0] - comparison.logs[:, 1]
     weights = np.ones(len(differences))
     shade, gains, sharpness = np.zeros(TERMS), np.zeros((frames, 3)), np.zeros(frames)
@@ -102,7 +102,7 @@ def estimate_exposure(frames: int, comparison: Comparison, average: AverageView,
         scale = max(1.4826 * float(np.median(spread)), LEAST_SCALE)
         # Cauchy's: what lies far off hardly counts, be it a tenth of all points.
         weights = 1.0 / (1.0 + (spread / scale) ** 2)
-    corrected = comparison.logs[:, 0, :3] - gains[comparison.pair[:, 0]] - (terms[:, 0] @ shade)[:, None]
+    corrected = comparison.logs[:, 0, :3] - gains[comparison.pair[:, 0]] - (terms @ shade)[:, None]
     beyond = float(np.quantile(corrected, 0.995)) - np.log(WHITE)
     dimming = np.clip(beyond, 0.0, -np.log(LEAST_DIMMING))
     return Exposure(gains + dimming, shade, centre, radius, sharpness, float(np.median(spread)))
