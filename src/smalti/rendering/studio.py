@@ -31,7 +31,7 @@ class Room:
     def within(cls, memory_bytes: int) -> Room:
         """Divide what is left beside the program itself."""
         free = max(memory_bytes - PROGRAM_BYTES, memory_bytes // 4)
-        return cls(frames=free * 3 // 10, chunk=free // 12, paintings=free * 3 // 10, bands=free * 2 // 10)
+        return cls(frames=free // 4, chunk=free // 12, paintings=free * 3 // 10, bands=free // 4)
 
 
 PROGRAM_BYTES = 320 * 2**20

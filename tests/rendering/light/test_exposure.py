@@ -121,3 +121,32 @@ def test_the_sharper_and_the_more_certain_a_frame_the_better_it_is_rated():
         assert (np.diff(rated) >= 0).all()
         assert rated[0] < 0.6
         assert rated.max() == 1.0
+
+
+@pytest.mark.parametrize("side", [6, 24])
+def test_a_slight_tilt_of_the_shading_does_not_become_a_ramp_over_a_large_mosaic(side):
+    rng = np.random.default_rng(4)
+    width, height, step = 160, 120, 110.0
+    tilt = 0.05  # of the logarithm, from the middle to the rim
+    places = step * np.stack(np.meshgrid(np.arange(side), np.arange(side)), axis=-1).reshape(-1, 2)
+    log_gains = rng.normal(0, 0.1, len(places))
+    numbers = np.arange(side * side).reshape(side, side)
+    pairs = np.concatenate(
+        [
+            np.stack([numbers[:, :-1].ravel(), numbers[:, 1:].ravel()], 1),
+            np.stack([numbers[:-1].ravel(), numbers[1:].ravel()], 1),
+        ]
+    )
+    pair = np.repeat(pairs, 30, axis=0)
+    shift = places[pair[:, 1]] - places[pair[:, 0]]
+    first = rng.uniform(0, 1, (len(pair), 2)) * (np.array([width, height]) - shift - 1) + shift
+    points = np.stack([first, first - shift], axis=1)
+    radius = np.hypot(width, height) / 2
+    shade = tilt * (points[..., 0] - (width - 1) / 2) / radius
+    logs = np.zeros((len(pair), 2, 4))
+    logs[..., :3] = (4.0 + shade + log_gains[pair] + rng.normal(0, 0.01, shade.shape))[..., None]
+    nothing = AverageView(np.zeros((9, 2)), np.zeros((9, 3)), np.inf)
+    exposure = estimate_exposure(len(places), Comparison(pair, points, logs), nothing, np.ones((height, width), bool))
+    off = exposure.log_gains.mean(axis=1) - log_gains
+    # With the tilt taken for gains it would be `tilt` for every radius of the way: 0.3 and 1.3.
+    assert np.ptp(off) < 0.2

@@ -27,17 +27,18 @@ ROUNDS = 12
 LEAST_SCALE = 0.01
 """Of the residuals' spread, logarithmic: a hundredth is less than two grey levels."""
 
-GAIN_PRIOR = 1e-6
-"""How much a gain of 1 is believed, of what a frame's own points are.
+GAIN_SPREAD = 0.2
+SHADE_SPREAD = 0.3
+TILT_SPREAD = 0.02
+"""How far gains are from 1, the shading from none, and its linear part from none; logarithmic.
 
-It only says how bright the whole is: any more, and gains that go with the place would be taken for a tilted shading.
+No overlap tells a shading that tilts from gains that go with the place; these do. On a small mosaic it is gains. On a
+large one it is shading: were it not, a slight tilt would become a ramp over the mosaic, ever steeper with its size.
 """
 
 COLOUR_PRIOR = 0.05
-"""Likewise how much it is believed that the channels of a frame change alike: clipped highlights tell otherwise."""
-
-SHADE_PRIOR = 10.0
-"""How much an even field of view is believed, in points."""
+"""How much it is believed that the channels of a frame change alike, of what its own points are: clipped highlights
+tell otherwise."""
 
 WHITE = 250.0
 LEAST_DIMMING = 0.85
@@ -89,13 +90,18 @@ def estimate_exposure(frames: int, comparison: Comparison, average: AverageView,
     shade, gains, sharpness = np.zeros(TERMS), np.zeros((frames, 3)), np.zeros(frames)
     spread = np.zeros(len(differences))
     uneven = _terms((average.points - centre) / radius)
-    uneven -= uneven.mean(axis=0)
+    # But for its level and its tilt, which a scene may have, and which would become a ramp over the mosaic.
+    plane = np.column_stack([np.ones(len(uneven)), average.points - centre])
+    uneven -= plane @ np.linalg.lstsq(plane, uneven, rcond=None)[0]
     on_average = uneven.T @ uneven, uneven.T @ average.logs.sum(axis=1)
+    spreads = np.full(TERMS, SHADE_SPREAD)
+    spreads[:2] = TILT_SPREAD
     scale = LEAST_SCALE
     for _ in range(ROUNDS):
         share = (scale / average.sigma) ** 2
-        extra = (3 * share * on_average[0], share * on_average[1])
-        gains, sharpness, shade = _solve(frames, comparison.pair, unlike, differences, weights, extra)
+        of_shade = 3 * share * on_average[0] + np.diag((scale / spreads) ** 2), share * on_average[1]
+        of_gains = (scale / GAIN_SPREAD) ** 2
+        gains, sharpness, shade = _solve(frames, comparison.pair, unlike, differences, weights, of_shade, of_gains)
         first, second = comparison.pair.T
         residuals = differences[:, :3] - (gains[first] - gains[second]) - (unlike @ shade)[:, None]
         spread = np.abs(residuals).mean(axis=1)
@@ -115,11 +121,13 @@ def _solve(
     differences: NDArray[np.float64],
     weights: NDArray[np.float64],
     of_shade: tuple[NDArray[np.float64], NDArray[np.float64]],
+    of_gains: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return gains (n, 3), sharpness (n,) and shade (k,) of the weighted least squares.
 
-    `of_shade` is what else is known of the shade: matrix and right side of its normal equations. All channels have one
-    matrix over the frames, so that one factor serves them; the shade is what they share.
+    `of_shade` is what else is known of the shade: matrix and right side of its normal equations; `of_gains` is how much
+    a gain of 1 is believed, in points. All channels have one matrix over the frames, so that one factor serves them;
+    the shade is what they share.
     """
     points = np.arange(len(pair))
     signs = np.concatenate([np.ones(len(pair)), -np.ones(len(pair))])
@@ -127,14 +135,14 @@ def _solve(
     weighted = sparse.diags(weights) @ by_frame
     of_points = by_frame.T @ weighted
     usual = float(of_points.diagonal().mean())
-    matrix = (of_points + GAIN_PRIOR * usual * sparse.identity(frames)).tocsc()
+    matrix = (of_points + of_gains * sparse.identity(frames)).tocsc()
     factor = splu(matrix)
     with_shade = np.asarray(weighted.T @ unlike)
     right = np.asarray(weighted.T @ differences)
     shade_solved, right_solved = factor.solve(with_shade), factor.solve(right)
     square = 3 * (unlike.T @ (weights[:, None] * unlike) - with_shade.T @ shade_solved)
     target = (unlike.T @ (weights[:, None] * differences[:, :3]) - with_shade.T @ right_solved[:, :3]).sum(axis=1)
-    shade = np.linalg.solve(square + of_shade[0] + SHADE_PRIOR * np.eye(TERMS), target + of_shade[1])
+    shade = np.linalg.solve(square + of_shade[0], target + of_shade[1])
     unshaded = right_solved - (shade_solved @ shade)[:, None]
     common = unshaded[:, :3].mean(axis=1, keepdims=True)
     calmer = splu((matrix + COLOUR_PRIOR * usual * sparse.identity(frames)).tocsc())
