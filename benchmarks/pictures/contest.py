@@ -51,7 +51,7 @@ def compare_tools(
 ) -> Iterator[dict[str, Any]]:
     """Yield a row a set and tool: the synthetic sets, or the finished projects that are named."""
     if shutil.which("enblend") is None:
-        print("(no enblend on this machine: it is left out)")
+        print("(no enblend on this machine: it is left out)", file=sys.stderr)
         tools = [tool for tool in tools if not tool.startswith("enblend")]
     with tempfile.TemporaryDirectory(prefix="smalti-contest-") as scratch:
         for number, job in enumerate(_jobs(projects, Path(scratch))):
@@ -138,6 +138,7 @@ class _Course:
         with tifffile.TiffFile(self._out(tool)) as tiff:
             left, top = (_position(tiff.pages.first.tags, axis) for axis in ("X", "Y"))
         # By OpenCV: enblend compresses by LZW, which tifffile alone cannot read.
+        cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_ERROR)  # it warns of its own files' alpha
         pixels = cv2.imread(str(self._out(tool)), cv2.IMREAD_UNCHANGED)
         assert pixels is not None, "a tool that was done has written its mosaic"
         image = cv2.cvtColor(pixels, cv2.COLOR_BGRA2RGBA)

@@ -1,4 +1,4 @@
-"""A mosaic of any size from frames made on the fly, in a process of its own: python endless.py SIDE MEMORY_MB OUT.tif.
+"""A mosaic of any size from frames made on the fly.
 
 SIDE × SIDE frames in strips forth and back; 100 × 100 of them are 2 gigapixels. The scene repeats itself, frame n is
 the same whenever it is asked for, and takes about a millisecond.
@@ -93,6 +93,7 @@ class EndlessFrames:
 
 
 def main() -> None:
+    """Render in a process of its own, with the arguments SIDE MEMORY_MB OUT.tif, and print how it went."""
     side, memory_mb, out = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     frames = EndlessFrames(side)
     survey_ended = 0.0
@@ -138,7 +139,3 @@ def _expose(scene: NDArray[np.uint8], field: NDArray[np.float32], gain: np.float
             for channel in range(3):
                 bright = np.float32(scene[row, column, channel]) * light + np.float32(0.5)
                 frame[row, column, channel] = np.uint8(min(bright, np.float32(255.0)))
-
-
-if __name__ == "__main__":
-    main()

@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from pictures.endless import EndlessFrames
 from pictures.measures import decibels, errors_of
 
-SCRIPT = Path(__file__).resolve().parent / "endless.py"
+BENCHMARKS = Path(__file__).resolve().parents[1]
+# Imported, not run as a script: Numba keeps compiled code under the module's name, which has to be one for all.
+RENDER = "from pictures.endless import main; main()"
 SIDE_OF_2_GIGAPIXELS = 100
 SAMPLES = 6
 """Tiles a side that are held against the truth, spread over the mosaic."""
@@ -46,9 +48,9 @@ def measure_scale(gigapixels: Sequence[float], memory_mb: int, folder: Path | No
     for size in (0.003, *gigapixels):
         side = max(2, round(SIDE_OF_2_GIGAPIXELS * math.sqrt(size / 2)))
         with tempfile.TemporaryDirectory(prefix="smalti-scale-", dir=folder) as scratch:
-            out = Path(scratch) / "mosaic.tif"
-            command = [sys.executable, str(SCRIPT), str(side), str(memory_mb), str(out)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            out = Path(scratch).resolve() / "mosaic.tif"
+            command = [sys.executable, "-c", RENDER, str(side), str(memory_mb), str(out)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=BENCHMARKS)
             if done.returncode:
                 raise SystemExit(f"{size} gigapixels: {done.stderr.strip().splitlines()[-1]}")
             if size == 0.003:

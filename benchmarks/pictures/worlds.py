@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -84,7 +85,7 @@ def make_worlds() -> Iterator[World]:
     """Make a drone's strips over made-up farmland and, where the data is, a walk over a real picture."""
     yield make_farmland()
     if not PICTURE.exists():
-        print(f"(no {PICTURE}: the walk over a real picture is left out)")
+        print(f"(no {PICTURE}: the walk over a real picture is left out)", file=sys.stderr)
         return
     walk = wander((4000, 3000), 90, FRAME, step=0.3, handling=HANDLING, seed=SEED)
     yield World("caliterra picture, walk", SteppedSequence(load_scene(PICTURE), walk, DEGRADATION, SEED))

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from smalti.agents import Agent, OracleAgent, PrecomputedAgent
     from smalti.building.build import build
     from smalti.errors import SmaltiError
+    from smalti.film.film import make_film
     from smalti.geometry.family import AFFINE, SIMILARITY, TRANSLATION, Family
     from smalti.geometry.outline import Outline
     from smalti.loop import ActiveLoop, StopReason, StopRule
     from smalti.overlap.external import ExternalModel, FixedProbabilities, NoExternalModel, PositionSensor
     from smalti.overlap.signatures import WeightedSignatures
     from smalti.project.project import Project
+    from smalti.project.uncertainty import Uncertainty
     from smalti.records import Answer, Landmarks, Pair, Suggestion, Verdict
     from smalti.rendering.mosaic import Mosaic
     from smalti.suggestion.strategies import STRATEGIES, Strategy, strategy_named
@@ -61,6 +63,7 @@ _HOME = {
     "StopRule": "smalti.loop",
     "Strategy": "smalti.suggestion.strategies",
     "Suggestion": "smalti.records",
+    "Uncertainty": "smalti.project.uncertainty",
     "Verdict": "smalti.records",
     "View": "smalti.suggestion.view",
     "WeightedSignatures": "smalti.overlap.signatures",
@@ -68,6 +71,7 @@ _HOME = {
     "Project": "smalti.project.project",
     "Mosaic": "smalti.rendering.mosaic",
     "SyntheticSequence": "smalti.synthetic.sequence",
+    "make_film": "smalti.film.film",
     "fit_link": "smalti.adjustment.link",
     "refine": "smalti.adjustment.refinement",
     "strategy_named": "smalti.suggestion.strategies",
@@ -105,11 +109,13 @@ __all__ = [
     "Strategy",
     "Suggestion",
     "SyntheticSequence",
+    "Uncertainty",
     "Verdict",
     "View",
     "WeightedSignatures",
     "build",
     "fit_link",
+    "make_film",
     "refine",
     "strategy_named",
 ]
