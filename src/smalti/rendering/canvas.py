@@ -161,15 +161,29 @@ class Canvas:
         return composed
 
 
+def frame_boxes(canvas_from_frame: NDArray[np.float64], width: int, height: int) -> NDArray[np.int64]:
+    """Return (n, 4): left, top, right and bottom of the box of pixels around each frame (n, 3, 3)."""
+    corners = project(canvas_from_frame, Outline.of_pixels(width, height).corners)
+    low, high = np.floor(corners.min(axis=1)), np.ceil(corners.max(axis=1)) + 1
+    boxes = np.clip(np.concatenate([low, high], axis=1), -MAX_PIXELS, MAX_PIXELS)
+    return np.asarray(boxes, dtype=np.int64)
+
+
+def boxes_within(boxes: NDArray[np.int64], window: Window) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return which boxes (n, 4) touch a window, and the parts (m, 4) of these that lie in it."""
+    start, end = (window.left, window.top), (window.right, window.bottom)
+    touching = np.flatnonzero((boxes[:, :2] < end).all(axis=1) & (boxes[:, 2:] > start).all(axis=1))
+    clipped = np.concatenate([np.maximum(boxes[touching, :2], start), np.minimum(boxes[touching, 2:], end)], axis=1)
+    return touching, clipped
+
+
 def touched_windows(canvas_from_frame: NDArray[np.float64], width: int, height: int, within: Window) -> list[Window]:
     """Return for each frame (n, 3, 3) the part of `within` that the box around it covers, of no size if none."""
-    corners = project(canvas_from_frame, Outline.of_pixels(width, height).corners)
-    start = np.array([within.left, within.top])
-    end = start + np.array([within.width, within.height])
-    low = np.clip(np.floor(corners.min(axis=1)), start, end).astype(int)
-    high = np.clip(np.ceil(corners.max(axis=1)) + 1, start, end).astype(int)
-    boxes = np.concatenate([low, high - low], axis=1).tolist()
-    return [Window(*box) for box in boxes]
+    windows = [Window(within.left, within.top, 0, 0)] * len(canvas_from_frame)
+    boxes = frame_boxes(canvas_from_frame, width, height)
+    for place, box in zip(*(found.tolist() for found in boxes_within(boxes, within)), strict=True):
+        windows[place] = Window.between(*box)
+    return windows
 
 
 def _map_corners(

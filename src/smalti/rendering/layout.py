@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.errors import OutputError, UsageError
-from smalti.rendering.canvas import Canvas, touched_windows
+from smalti.rendering.canvas import Canvas, frame_boxes
 from smalti.rendering.light.exposure import Exposure, plain_exposure
 from smalti.rendering.light.groundwork import Groundwork, lay_groundwork
 from smalti.rendering.sampling.cache import FrameCache, FrameReader
@@ -111,8 +111,5 @@ class Layout:
 
     def boxes(self, canvas: Canvas, reach: int) -> NDArray[np.int64]:
         """Return (n, 4): where on the canvas each frame may matter; left, top, right and bottom."""
-        parts = touched_windows(
-            canvas.canvas_from_frame(self.mosaic_from_frame), self.width, self.height, canvas.window.grow(reach)
-        )
-        grown = [part.grow(reach) for part in parts]
-        return np.array([(box.left, box.top, box.right, box.bottom) for box in grown], dtype=np.int64)
+        boxes = frame_boxes(canvas.canvas_from_frame(self.mosaic_from_frame), self.width, self.height)
+        return np.asarray(boxes + np.array([-reach, -reach, reach, reach]), dtype=np.int64)

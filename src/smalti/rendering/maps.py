@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from smalti.compiled import compiled
 from smalti.errors import UnknownNameError
 from smalti.geometry.homography import invert_homographies
-from smalti.rendering.canvas import Canvas, Window, touched_windows
+from smalti.rendering.canvas import Canvas, Window, boxes_within, frame_boxes
 from smalti.rendering.formats.files import replacing
 from smalti.rendering.layout import Layout
 from smalti.rendering.sampling.feather import covers
@@ -58,10 +58,11 @@ def map_coverage(layout: Layout, canvas: Canvas, window: Window) -> NDArray[np.u
     counts = np.zeros((window.height, window.width), dtype=np.uint16)
     canvas_from_frame = canvas.canvas_from_frame(layout.mosaic_from_frame)
     frame_from_canvas = invert_homographies(canvas_from_frame)
-    for place, part in enumerate(touched_windows(canvas_from_frame, layout.width, layout.height, window)):
-        if not part.is_empty:
-            inside = counts[part.slices_in(window)]
-            _count(frame_from_canvas[place], layout.feather.weights, part.left, part.top, inside)
+    boxes = frame_boxes(canvas_from_frame, layout.width, layout.height)
+    for place, box in zip(*(found.tolist() for found in boxes_within(boxes, window)), strict=True):
+        part = Window.between(*box)
+        inside = counts[part.slices_in(window)]
+        _count(frame_from_canvas[place], layout.feather.weights, part.left, part.top, inside)
     return counts
 
 

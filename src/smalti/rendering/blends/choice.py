@@ -18,7 +18,7 @@ from smalti.rendering.blends.multiband import MultibandPainting, levels_for, rea
 from smalti.rendering.blends.overlay import OverlayPainting
 from smalti.rendering.blends.painting import Technique
 from smalti.rendering.blends.patches import PatchPainting
-from smalti.rendering.canvas import Canvas, Window, touched_windows
+from smalti.rendering.canvas import Canvas, Window, boxes_within, frame_boxes
 from smalti.rendering.layout import Layout
 from smalti.rendering.light.correction import Light
 from smalti.rendering.seams.selection import select_frames
@@ -67,9 +67,11 @@ def _mix(
         places = select_frames(layout.mosaic_from_frame, layout.feather.weights, quality, MEDIAN_VIEWS)
     method = MEDIAN if blend == "median" else FEATHER
 
+    boxes = frame_boxes(canvas_from_frame[places], layout.width, layout.height)
+
     def begin(tile: Window) -> OverlayPainting:
-        parts = touched_windows(canvas_from_frame[places], layout.width, layout.height, tile)
-        touched = {int(place): part for place, part in zip(places, parts, strict=True) if not part.is_empty}
+        touching, parts = boxes_within(boxes, tile)
+        touched = {int(places[n]): Window.between(*part) for n, part in zip(touching, parts.tolist(), strict=True)}
         return OverlayPainting(method, tile, touched, frame_from_canvas, layout.feather, light)
 
     bytes_per_pixel = 4 * SLOTS + 20 if blend == "median" else 28

@@ -57,10 +57,12 @@ def compare(
     for pair in pairs:
         i, j = pair
         for cells in grids:
-            in_j = project(cell_from_mosaic[j] @ mosaic_from_cell[i], cells)
+            # Between cells in both frames: reading there smooths, and what is smoother in one looks darker in it.
+            in_i = cells + 0.5
+            in_j = project(cell_from_mosaic[j] @ mosaic_from_cell[i], in_i)
             values = np.empty((len(cells), 2, 4))
-            values[:, 0] = read(int(i))[cells[:, 1].astype(int), cells[:, 0].astype(int)]
-            inside = _look_up(read(int(j)), seen, in_j, values[:, 1])
+            inside = _look_up(read(int(i)), seen, in_i, values[:, 0])
+            inside &= _look_up(read(int(j)), seen, in_j, values[:, 1])
             colours = values[:, :, :3]
             good = inside & (colours.min(axis=(1, 2)) >= DARKEST) & (colours.max(axis=(1, 2)) <= BRIGHTEST)
             # Frames that share a strip only are compared on a finer grid.
@@ -69,7 +71,7 @@ def compare(
         kept = np.flatnonzero(good)
         if len(kept):
             kept = kept[np.linspace(0, len(kept) - 1, min(most, len(kept))).round().astype(int)]
-            both = np.stack([cells[kept], in_j[kept]], axis=1)
+            both = np.stack([in_i[kept], in_j[kept]], axis=1)
             found.append((np.broadcast_to(pair, (len(both), 2)), project(frame_from_cell, both), values[kept]))
     if not found:
         return Comparison(np.empty((0, 2), np.int64), np.empty((0, 2, 2)), np.empty((0, 2, 4)))

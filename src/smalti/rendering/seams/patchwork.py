@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.geometry.homography import invert_homographies
-from smalti.rendering.canvas import Canvas, Window, touched_windows
+from smalti.rendering.canvas import Canvas, Window, boxes_within, frame_boxes
 from smalti.rendering.light.exposure import Exposure
 from smalti.rendering.light.survey import Survey
 from smalti.rendering.sampling.feather import Feather
@@ -46,6 +46,7 @@ class Patchwork:
         self.frame_from_canvas = invert_homographies(self._canvas_from_frame)
         """(n, 3, 3): of all frames."""
         self._selected, self._quality = selected, quality
+        self._boxes = frame_boxes(self._canvas_from_frame[selected], survey.width, survey.height)
         self._feather, self._survey, self._exposure = feather, survey, exposure
         zoom = np.median(np.sqrt(np.abs(np.linalg.det(self._canvas_from_frame[:, :2, :2]))))
         self.cell = max(1, 2 ** round(math.log2(max(survey.cell * zoom, 1.0))))
@@ -136,26 +137,25 @@ class Patchwork:
         survey = self._survey
         half = (self.cell - 1) / 2
         canvas_from_cell = np.array([[self.cell, 0.0, half], [0.0, self.cell, half], [0.0, 0.0, 1.0]])
-        cell_from_canvas = invert_homographies(canvas_from_cell)
-        cell_from_frame = cell_from_canvas @ self._canvas_from_frame[self._selected]
-        parts = touched_windows(cell_from_frame, survey.width, survey.height, cells)
-        for place, part in zip(self._selected.tolist(), parts, strict=True):
-            if part.is_empty:
-                continue
+        around = Window(
+            cells.left * self.cell, cells.top * self.cell, cells.width * self.cell, cells.height * self.cell
+        )
+        for place, box in zip(*self._touching(around), strict=True):
+            first, last = box[:2] // self.cell, -(-box[2:] // self.cell)
             light = self._exposure.light(place)
             enter(
                 candidates.places,
                 candidates.merits,
                 candidates.colours,
-                place,
+                int(place),
                 self._quality[place],
-                survey.frames([place])[0],
+                survey.frames([int(place)])[0],
                 self._feather.weights,
                 self.frame_from_canvas[place] @ canvas_from_cell,
                 survey.cell_from_frame,
                 cells.left,
                 cells.top,
-                (part.left, part.top, part.right, part.bottom),
+                (int(first[0]), int(first[1]), int(last[0]), int(last[1])),
                 light.gains,
                 light.flatness,
                 light.table_from_pixels(np.eye(3)),
@@ -164,9 +164,5 @@ class Patchwork:
 
     def _touching(self, window: Window) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the selected places whose frames touch a window, and the boxes (n, 4) of pixels they touch."""
-        parts = touched_windows(
-            self._canvas_from_frame[self._selected], self._survey.width, self._survey.height, window
-        )
-        boxes = np.array([(p.left, p.top, p.right, p.bottom) for p in parts], dtype=np.int64).reshape(-1, 4)
-        touches = np.array([not part.is_empty for part in parts], dtype=np.bool_)
-        return self._selected[touches], boxes[touches]
+        touching, boxes = boxes_within(self._boxes, window)
+        return self._selected[touching], boxes
