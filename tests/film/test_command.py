@@ -8,6 +8,7 @@ import av
 import pytest
 
 from smalti.cli import film
+from smalti.cli.main import INTERRUPTED, main
 from smalti.errors import ProjectError
 from tests.film.projects import Plan, make_project
 
@@ -56,3 +57,12 @@ def test_frames_that_were_moved_are_found_by_source(folder, tmp_path):
     run(folder, "-o", tmp_path / "drift.mp4", "--source", moved, "--size", "160", "-q")
     assert (tmp_path / "drift.mp4").stat().st_size > 1000
     moved.rename(folder.parent / "frames")
+
+
+def test_an_interrupted_film_promises_no_continuation(folder, tmp_path, monkeypatch, capfd):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("smalti.film.film.make_film", interrupt)
+    assert main(["film", str(folder), "-q", "-o", str(tmp_path / "drift.mp4")]) == INTERRUPTED
+    assert capfd.readouterr().err == "smalti: interrupted\n"

@@ -21,7 +21,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--size", type=int, default=960, metavar="PX", help="longer side; of a .gif at most 640 (960)")
     parser.add_argument("--source", type=Path, metavar="PATH", help="where the frames are now, if they were moved")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress bar, no closing words")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, resumes=False)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -16,6 +16,7 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0, 1 for an error, 2 for a wrong call."""
+    options = argparse.Namespace()
     try:
         options = _parser().parse_args(arguments)
         if options.command is None:
@@ -27,7 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"smalti: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("smalti: interrupted; the same command goes on where it stopped", file=sys.stderr)
+        hope = "; the same command goes on where it stopped" if getattr(options, "resumes", True) else ""
+        print(f"smalti: interrupted{hope}", file=sys.stderr)
         return INTERRUPTED
     return 0
 
