@@ -8,7 +8,7 @@ import sys
 import pytest
 
 PROGRAM = """
-import resource, sys
+import sys
 import numpy as np
 from smalti.rendering.mosaic import Mosaic
 
@@ -27,7 +27,9 @@ mosaic = Mosaic(Endless(), world, 800, 600, memory_bytes=2**29)
 canvas = mosaic.canvas()
 print(canvas.width * canvas.height, flush=True)
 mosaic.save(path)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+# Not getrusage, which begins with what the process had that started this one.
+status = open("/proc/self/status").read()
+print(status.split("VmHWM:")[1].split()[0])
 """
 
 
@@ -42,6 +44,8 @@ def peak_megabytes(side: int, path) -> tuple[float, float]:
 
 @pytest.mark.parametrize(("side", "megapixels"), [(8, 19)])
 def test_a_mosaic_far_larger_than_its_memory_stays_within_it(tmp_path, side, megapixels):
+    # Once for a new installation code is compiled, which takes memory of its own.
+    peak_megabytes(2, tmp_path / "m.tif")
     pixels, peak = peak_megabytes(side, tmp_path / "m.tif")
     # As floats, all of it would take 12 bytes a pixel; the program alone takes some 250 MB.
     assert pixels > megapixels * 0.9
