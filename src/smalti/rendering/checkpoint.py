@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.errors import OutputError
+from smalti.rendering.formats.files import naming
 
 FROM_PIXELS = 50_000_000
 """Smaller mosaics take less than a minute: they are begun anew."""
@@ -59,15 +59,13 @@ class Checkpoint:
     def _keep(self, number: int, pieces: list[bytes]) -> None:
         path = self._path(number)
         part = path.with_suffix(".part")
-        try:
+        with naming(path):
             self._folder.mkdir(parents=True, exist_ok=True)
             with part.open("wb") as file:
                 for piece in pieces:
                     file.write(struct.pack("<Q", len(piece)))
                     file.write(piece)
             part.replace(path)
-        except OSError as error:
-            raise OutputError(f"{path}: cannot be written ({error.strerror}); make room on that disk") from error
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:06d}.z"

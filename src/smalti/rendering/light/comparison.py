@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from smalti.compiled import compiled
 from smalti.geometry.homography import invert_homographies, project
 from smalti.rendering.light.survey import Survey
+from smalti.rendering.sampling.kernels import look_up
 
 POINTS_ACROSS = 14
 """Points of a frame's grid along its longer side at which it is compared with others."""
@@ -61,8 +62,8 @@ def compare(
             in_i = cells + 0.5
             in_j = project(cell_from_mosaic[j] @ mosaic_from_cell[i], in_i)
             values = np.empty((len(cells), 2, 4))
-            inside = _look_up(read(int(i)), seen, in_i, values[:, 0])
-            inside &= _look_up(read(int(j)), seen, in_j, values[:, 1])
+            inside = _read_seen(read(int(i)), seen, in_i, values[:, 0])
+            inside &= _read_seen(read(int(j)), seen, in_j, values[:, 1])
             colours = values[:, :, :3]
             good = inside & (colours.min(axis=(1, 2)) >= DARKEST) & (colours.max(axis=(1, 2)) <= BRIGHTEST)
             # Frames that share a strip only are compared on a finer grid.
@@ -114,7 +115,7 @@ def seen_cells(mask: NDArray[np.bool_], survey: Survey) -> NDArray[np.bool_]:
 
 
 @compiled
-def _look_up(
+def _read_seen(
     image: NDArray[np.uint8], seen: NDArray[np.bool_], points: NDArray[np.float64], values: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """Fill `values` (n, 4) with the image at points (n, 2), linearly; tell which are among seen cells."""
@@ -127,9 +128,5 @@ def _look_up(
         if not (seen[row, column] and seen[row + 1, column + 1]):
             continue
         inside[n] = True
-        tx, ty = x - column, y - row
-        for channel in range(4):
-            above = (1 - tx) * image[row, column, channel] + tx * image[row, column + 1, channel]
-            below = (1 - tx) * image[row + 1, column, channel] + tx * image[row + 1, column + 1, channel]
-            values[n, channel] = (1 - ty) * above + ty * below
+        look_up(image, x, y, values[n])
     return inside

@@ -7,6 +7,8 @@ reproduces every quadratic. A position depends on the canvas pixel alone, so til
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -81,6 +83,21 @@ def linear(pixels: NDArray[np.uint8], x: float, y: float) -> tuple[np.float32, n
         w00 * p[first_x, 1] + w01 * p[next_x, 1] + w10 * q[first_x, 1] + w11 * q[next_x, 1],
         w00 * p[first_x, 2] + w01 * p[next_x, 2] + w10 * q[first_x, 2] + w11 * q[next_x, 2],
     )
+
+
+@compiled
+def look_up(image: NDArray[np.uint8], x: float, y: float, values: NDArray[Any]) -> None:
+    """Fill `values` (4,) with a reduced frame (h, w, 4) between its cells, linearly."""
+    height, width = image.shape[0], image.shape[1]
+    x, y = min(max(x, 0.0), width - 1.0), min(max(y, 0.0), height - 1.0)
+    column, row = min(int(x), max(width - 2, 0)), min(int(y), max(height - 2, 0))
+    right, below = min(column + 1, width - 1), min(row + 1, height - 1)
+    tx, ty = np.float32(x - column), np.float32(y - row)
+    one = np.float32(1.0)
+    for channel in range(4):
+        upper = (one - tx) * image[row, column, channel] + tx * image[row, right, channel]
+        lower = (one - tx) * image[below, column, channel] + tx * image[below, right, channel]
+        values[channel] = (one - ty) * upper + ty * lower
 
 
 @compiled

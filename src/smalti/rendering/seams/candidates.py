@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from smalti.compiled import compiled
 from smalti.rendering.canvas import Window
-from smalti.rendering.sampling.kernels import brighten, position
+from smalti.rendering.sampling.kernels import brighten, look_up, position
 
 SLOTS = 5
 """Candidates a cell: enough that three agree where one or two show something that moves."""
@@ -79,21 +79,7 @@ def enter(
             merits[row, column, worst] = merit
             bright = brighten(flatness, table_from_frame, x, y)
             u, v = position(survey_from_frame, x, y)
-            _look_up(reduced, u, v, colours[row, column, worst])
+            look_up(reduced, u, v, colours[row, column, worst])
             mean_gain = (gains[0] + gains[1] + gains[2]) / np.float32(3.0)
             for channel in range(4):
                 colours[row, column, worst, channel] *= bright * (gains[channel] if channel < 3 else mean_gain)
-
-
-@compiled
-def _look_up(image: NDArray[np.uint8], x: float, y: float, values: NDArray[np.float32]) -> None:
-    height, width = image.shape[0], image.shape[1]
-    x, y = min(max(x, 0.0), width - 1.0), min(max(y, 0.0), height - 1.0)
-    column, row = min(int(x), max(width - 2, 0)), min(int(y), max(height - 2, 0))
-    right, below = min(column + 1, width - 1), min(row + 1, height - 1)
-    tx, ty = np.float32(x - column), np.float32(y - row)
-    one = np.float32(1.0)
-    for channel in range(4):
-        upper = (one - tx) * image[row, column, channel] + tx * image[row, right, channel]
-        lower = (one - tx) * image[below, column, channel] + tx * image[below, right, channel]
-        values[channel] = (one - ty) * upper + ty * lower
