@@ -15,7 +15,8 @@ import pytest
 from PIL import Image
 
 from smalti.cli.main import main
-from smalti.project.store import FILE_NAME, VERSION
+from smalti.project.schema import VERSION
+from smalti.project.store import FILE_NAME
 from smalti.synthetic.export import write_frames, write_video
 from tests.building.walks import flown, shifts
 

@@ -10,8 +10,8 @@ import pytest
 from smalti.adjustment.link import fit_link
 from smalti.belief import FIRST_SURPRISES, LARGEST_CHI2
 from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
-from smalti.loop import FEWEST_BETWEEN_JUDGEMENTS, ActiveLoop, StopRule
-from smalti.records import Answer, Landmarks, Pair
+from smalti.loop import FEWEST_BETWEEN_JUDGEMENTS, ActiveLoop, StopReason, StopRule
+from smalti.records import Answer, Author, Landmarks, Pair
 
 FRAMES = 20
 WORLD = raster(FRAMES)
@@ -244,3 +244,52 @@ def test_the_order_of_honest_answers_does_not_change_what_is_believed():
     assert not back.held
     assert forth.priors == back.priors == frozenset()
     np.testing.assert_array_equal(forth.adjustment.mosaic_from_frame, back.adjustment.mosaic_from_frame)
+
+
+def by_person(pair, by=0.0):
+    return Answer.yes(told(pair, by), author=Author.PERSON)
+
+
+def test_what_a_person_says_is_believed_though_it_contradicts_the_rest():
+    state = calm().record(by_person(SKEW[0], FAR))
+    assert SKEW[0] in state.adjustment.links
+    assert not state.held
+
+
+def test_what_a_person_says_stays_believed_when_all_links_are_judged_anew():
+    state = calm().record(by_person(SKEW[0], FAR)).settle()
+    assert SKEW[0] in state.adjustment.links
+
+
+def test_the_same_from_a_matcher_is_held():
+    state = calm().record(yes(SKEW[0], FAR))
+    assert SKEW[0] in state.held
+
+
+def test_the_noise_of_the_matcher_is_not_that_of_a_person():
+    state = started(noise=7.0)
+    theirs = state.record(yes(ACROSS[0])).adjustment.links[ACROSS[0]]
+    own = state.record(by_person(ACROSS[0])).adjustment.links[ACROSS[0]]
+    np.testing.assert_allclose(own.root, 7.0 * theirs.root)
+
+
+def test_a_surprise_is_chi2_against_the_state_before():
+    state = calm()
+    assert state.surprise(told(SKEW[0]), Author.PERSON) < 30
+    assert state.surprise(told(SKEW[0], FAR), Author.PERSON) > 1e4
+
+
+def test_the_error_of_parts_that_nothing_joins_is_that_within_the_parts():
+    apart = parted()
+    assert apart.predicted_error_px < started().predicted_error_px < WILD
+
+
+def test_a_target_is_not_reached_while_parts_may_still_be_joined():
+    assert parted(stop_rule=StopRule(target_px=1e6)).stop_reason() is None
+    assert started(stop_rule=StopRule(target_px=1e6)).stop_reason() is StopReason.TARGET
+
+
+def test_any_pair_can_be_asked_for_its_reasons():
+    state = calm()
+    best = state.best
+    assert state.likely(best.pair).reasons == best.reasons

@@ -2,12 +2,13 @@
 
 A link that fails is *held*: kept, not used. It is believed as soon as it agrees, or once a second held link agrees with
 it where both contradict the mosaic: two strangers do not tell the same lie. From time to time all links, believed and
-held, are judged anew by all of them at once.
+held, are judged anew by all of them at once. What a person says is believed at once and never held: it is for people to
+question it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -67,21 +68,29 @@ class Belief:
                 return with_witness._believe(link)._reconsider()
         return replace(state, held={**state.held, link.pair: link})
 
+    def insist(self, link: Link) -> Belief:
+        """Return the state with a link believed, whatever the others say."""
+        latest = (*self.surprises, self.agreement.of_new(link))[-SURPRISES_REMEMBERED:]
+        return replace(self, surprises=latest)._believe(link)._reconsider()
+
     def forget(self, pair: Pair) -> Belief:
         """Return the state without a link, believed or held."""
         if pair in self.held:
             return replace(self, held={other: link for other, link in self.held.items() if other != pair})
         return replace(self, adjustment=self.adjustment.remove(pair))
 
-    def settle(self, landmarks: Mapping[Pair, Landmarks]) -> Belief:
-        """Judge all links anew, believed and held, by all of them at once; frames stay connected."""
+    def settle(self, landmarks: Mapping[Pair, Landmarks], insisted: Set[Pair] = frozenset()) -> Belief:
+        """Judge all links anew, believed and held, by all of them at once; frames stay connected.
+
+        Those insisted on are believed even if they contradict the others.
+        """
         everything = self.adjustment
         for link in self.held.values():
             everything = everything.add(link)
         consensus = find_consensus(everything, landmarks)
         held: dict[Pair, Link] = {}
         for pair in consensus.contradicting:
-            if not everything.needed_of([pair]):
+            if pair not in insisted and not everything.needed_of([pair]):
                 held[pair] = everything.links[pair]
                 everything = everything.remove(pair)
         return replace(self, adjustment=everything, held=held)

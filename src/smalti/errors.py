@@ -2,11 +2,13 @@
 
     SmaltiError                 one line for the user; the command line exits with 1
     ├── LandmarkError           the landmarks of a pair are too few, collinear or not finite
-    ├── PairError               a pair is out of range, reversed, or given twice
+    ├── PairError               a pair is out of range, reversed, given twice, or has no answer to remove
     ├── SingularSystemError     a frame hangs on no link, so nothing says where it is
     ├── ModelError              an external model does not fit the sequence
     ├── InputError              a video, an image or a mask cannot be used; names the file
     ├── ProjectError            a project cannot be opened, or is not the one that is asked for
+    ├── ChangedMeanwhileError   somebody else changed what is to be changed, since it was looked at
+    ├── NothingToUndoError      there is nothing to undo, or nothing to redo
     ├── TableError              a table of landmarks or positions cannot be used; names the file, and the line
     ├── OutputError             a result cannot be written
     └── UsageError              the call itself is wrong; the command line exits with 2
@@ -18,6 +20,7 @@ Every message names the thing that is wrong and what to do about it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class SmaltiError(Exception):
@@ -31,7 +34,7 @@ class LandmarkError(SmaltiError):
 
 
 class PairError(SmaltiError):
-    """A pair is out of range, reversed, or given twice."""
+    """A pair is out of range, reversed, given twice, or has no answer to remove."""
 
 
 class SingularSystemError(SmaltiError):
@@ -48,6 +51,19 @@ class InputError(SmaltiError):
 
 class ProjectError(SmaltiError):
     """A project cannot be opened, or is not the one that is asked for."""
+
+
+class ChangedMeanwhileError(SmaltiError):
+    """Somebody else changed what is to be changed, since it was looked at."""
+
+    def __init__(self, pair: Any) -> None:
+        """`pair` is the `Pair` whose answer changed; its type stands after this file in the order of the house."""
+        super().__init__(f"pair {pair}: its answer was changed in the meantime; look at it again")
+        self.pair = pair
+
+
+class NothingToUndoError(SmaltiError):
+    """There is nothing to undo, or nothing to redo."""
 
 
 class TableError(SmaltiError):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.adjustment.adjustment import Adjustment, Reference
+from smalti.adjustment.innovation import Agreement
 from smalti.adjustment.link import Link, fit_link
 from smalti.adjustment.local_covariance import LocalCovariance
 from smalti.adjustment.refinement import Refinement, refine
@@ -20,10 +21,10 @@ from smalti.errors import ModelError, PairError
 from smalti.geometry.family import AFFINE, Family
 from smalti.geometry.outline import Outline
 from smalti.overlap.external import ExternalModel, NoExternalModel
-from smalti.records import Answer, Landmarks, Pair, Suggestion, Transforms, Verdict
+from smalti.records import Answer, Author, Landmarks, Pair, Suggestion, Transforms, Verdict
 from smalti.suggestion.prediction import predicted_error
 from smalti.suggestion.strategies import Strategy
-from smalti.suggestion.strategies.paper import Paper
+from smalti.suggestion.strategies.paper import Paper, with_reasons
 from smalti.suggestion.view import View
 
 FEWEST_BETWEEN_JUDGEMENTS = 8
@@ -62,7 +63,8 @@ class ActiveLoop:
     A value: `record` returns the next state and leaves this one as it is. It is the same loop for a program and for a
     person; only who answers differs. Equal answers in equal order give equal states, to the last bit.
 
-    With `largest_chi2` set, a link that contradicts the others is held instead of believed (see `smalti.belief`).
+    With `largest_chi2` set, a matcher's link that contradicts the others is held instead of believed (see
+    `smalti.belief`); a person's is believed whatever it says.
     """
 
     covariance: LocalCovariance
@@ -97,7 +99,8 @@ class ActiveLoop:
         """Begin with the pairs registered so far, each frame in one of them at least.
 
         `priors` are guesses that join parts nobody has registered, with a σ as large as the guess is wild; each goes as
-        soon as answers join what it joins. `noise` is the factor by which all landmarks are worse than their σ says.
+        soon as answers join what it joins. `noise` is the factor by which a matcher's landmarks are worse than their σ
+        says; a person's are few and far between, and as good as they are said to be.
         """
         chain, priors = list(chain), list(priors)
         links = [_link(landmarks, family, noise) for landmarks in chain]
@@ -132,6 +135,13 @@ class ActiveLoop:
         return {**self.chain, **given}
 
     @property
+    def insisted(self) -> frozenset[Pair]:
+        """The pairs of which a person says that they overlap."""
+        return frozenset(
+            answer.pair for answer in self.answers if answer.landmarks is not None and answer.author is Author.PERSON
+        )
+
+    @property
     def adjustment(self) -> Adjustment:
         """The links and the linear mosaic, which asks."""
         return self.covariance.adjustment
@@ -154,21 +164,42 @@ class ActiveLoop:
 
     @cached_property
     def predicted_error_px(self) -> float:
-        """The error of the mosaic, predicted without ground truth."""
-        return predicted_error(self.view)
+        """The error of the mosaic, predicted without ground truth; of every part where nothing joins them."""
+        part = self.adjustment.parts_without(self.priors) if self.priors else None
+        return predicted_error(self.view, part)
+
+    @cached_property
+    def agreement(self) -> Agreement:
+        """The mosaic of the believed links, to hold others against."""
+        return self._belief.agreement
+
+    @cached_property
+    def best(self) -> Suggestion | None:
+        """The pair most worth asking, None where no candidate is left."""
+        found = self.suggest(1)
+        return found[0] if found else None
 
     def suggest(self, top: int = 1) -> list[Suggestion]:
         """Return the `top` pairs most worth asking, best first; none where no candidate is left."""
         return self.strategy.rank(self.view, top)
+
+    def likely(self, pair: Pair) -> Suggestion:
+        """Say of any pair how likely it is to overlap, by either model, and how much is unknown of it."""
+        pair.check_within(self.adjustment.frames)
+        return with_reasons(self.view, [Suggestion(pair, 0.0)])[0]
+
+    def surprise(self, landmarks: Landmarks, author: Author) -> float:
+        """Return χ² of 6 degrees of a yes against what is known; its pair must not be linked yet."""
+        return self.agreement.of_new(self._link(landmarks, author))
 
     def stop_reason(self) -> StopReason | None:
         """Say why to stop now, or None to go on."""
         rule = self.stop_rule
         if rule.budget is not None and len(self.answers) >= rule.budget:
             return StopReason.BUDGET
-        if rule.target_px is not None and self.predicted_error_px <= rule.target_px:
+        if rule.target_px is not None and self.predicted_error_px <= rule.target_px and not self._joinable():
             return StopReason.TARGET
-        return None if self._next is not None else StopReason.NO_CANDIDATE
+        return None if self.best is not None else StopReason.NO_CANDIDATE
 
     def record(self, answer: Answer) -> ActiveLoop:
         """Return the state after this answer; the pair need not be the one suggested."""
@@ -179,22 +210,22 @@ class ActiveLoop:
         recorded = replace(self, answers=(*self.answers, answer))
         if answer.landmarks is None:
             return recorded
-        link = _link(answer.landmarks, self.adjustment.family, self.noise)
+        link = self._link(answer.landmarks, answer.author)
         if pair in self.priors:
             return recorded._with(replace(self._belief, adjustment=self.adjustment.change(link)))
         if self.largest_chi2 is None:
             return recorded._with(replace(self._belief, adjustment=self.adjustment.add(link)))
-        belief = self._belief.receive(link)
+        belief = self._belief.insist(link) if answer.author is Author.PERSON else self._belief.receive(link)
         found = sum(earlier.landmarks is not None for earlier in recorded.answers)
         if found % max(FEWEST_BETWEEN_JUDGEMENTS, self.adjustment.frames // 5) == 0:
-            belief = belief.settle(recorded.landmarks)
+            belief = belief.settle(recorded.landmarks, recorded.insisted)
         return recorded._with(belief)
 
     def settle(self) -> ActiveLoop:
         """Return the state after all links were judged anew: those that contradict the rest are held."""
         if self.largest_chi2 is None:
             return self
-        return self._with(self._belief.settle(self.landmarks))
+        return self._with(self._belief.settle(self.landmarks, self.insisted))
 
     def forget(self, pair: Pair) -> ActiveLoop:
         """Return the state as if this pair had never been answered; what was believed of others stays."""
@@ -241,7 +272,7 @@ class ActiveLoop:
     def _unlike(self, count: int) -> list[Suggestion]:
         """Return the best suggestions of which no two join the same neighbourhoods."""
         if count == 1:
-            return [] if self._next is None else [self._next]
+            return [] if self.best is None else [self.best]
         chosen: list[Suggestion] = []
         for suggestion in self.suggest(CANDIDATES_OF_BATCH * count):
             pair = suggestion.pair
@@ -251,11 +282,6 @@ class ActiveLoop:
             if len(chosen) == count:
                 break
         return chosen
-
-    @cached_property
-    def _next(self) -> Suggestion | None:
-        found = self.suggest(1)
-        return found[0] if found else None
 
     def _with(self, belief: Belief) -> ActiveLoop:
         """Return the state with these links; a guess between parts that they join is dropped."""
@@ -276,6 +302,13 @@ class ActiveLoop:
             near=near,
         )
 
+    def _joinable(self) -> bool:
+        """Tell whether parts that only a guess joins may still be asked about."""
+        if not self.priors:
+            return False
+        part = self.adjustment.parts_without(self.priors)
+        return bool((self.view.candidates & (part[:, None] != part[None])).any())
+
     def _hopeless(self) -> NDArray[np.bool_] | None:
         """Return the pairs (N, N) of a part that only guesses join and that was refused often enough, None if none is.
 
@@ -295,6 +328,9 @@ class ActiveLoop:
         across = part[:, None] != part[None]
         hopeless: NDArray[np.bool_] = across & (given_up[part][:, None] | given_up[part][None])
         return hopeless
+
+    def _link(self, landmarks: Landmarks, author: Author) -> Link:
+        return _link(landmarks, self.adjustment.family, 1.0 if author is Author.PERSON else self.noise)
 
     @property
     def _belief(self) -> Belief:

@@ -109,6 +109,13 @@ class Verdict(StrEnum):
     UNSURE = "unsure"
 
 
+class Author(StrEnum):
+    """Who gave an answer. A person's word is never held back, only questioned."""
+
+    MATCHER = "matcher"
+    PERSON = "person"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
     """An agent's word on a pair; a yes carries the landmarks, any answer may carry a reason in words."""
@@ -117,28 +124,30 @@ class Answer:
     verdict: Verdict
     landmarks: Landmarks | None = None
     reason: str = ""
+    author: Author = Author.MATCHER
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "verdict", Verdict(self.verdict))
+        object.__setattr__(self, "author", Author(self.author))
         if (self.verdict is Verdict.YES) != (self.landmarks is not None):
             raise LandmarkError(f"pair {self.pair}: a yes comes with landmarks, any other answer without")
         if self.landmarks is not None and self.landmarks.pair != self.pair:
             raise PairError(f"pair {self.pair}: the landmarks belong to pair {self.landmarks.pair}")
 
     @classmethod
-    def yes(cls, landmarks: Landmarks, reason: str = "") -> Answer:
+    def yes(cls, landmarks: Landmarks, reason: str = "", author: Author = Author.MATCHER) -> Answer:
         """Say that the frames overlap, and where."""
-        return cls(landmarks.pair, Verdict.YES, landmarks, reason)
+        return cls(landmarks.pair, Verdict.YES, landmarks, reason, author)
 
     @classmethod
-    def no(cls, pair: Pair, reason: str = "") -> Answer:
+    def no(cls, pair: Pair, reason: str = "", author: Author = Author.MATCHER) -> Answer:
         """Say that the frames show different places."""
-        return cls(pair, Verdict.NO, None, reason)
+        return cls(pair, Verdict.NO, None, reason, author)
 
     @classmethod
-    def unsure(cls, pair: Pair, reason: str = "") -> Answer:
+    def unsure(cls, pair: Pair, reason: str = "", author: Author = Author.MATCHER) -> Answer:
         """Say that one cannot tell."""
-        return cls(pair, Verdict.UNSURE, None, reason)
+        return cls(pair, Verdict.UNSURE, None, reason, author)
 
 
 @dataclass(frozen=True, slots=True)

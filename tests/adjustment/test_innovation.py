@@ -9,8 +9,9 @@ import pytest
 
 from smalti.adjustment.innovation import Agreement
 from smalti.adjustment.link import fit_link
+from smalti.adjustment.local_covariance import LocalCovariance
 from smalti.adjustment.refinement import refine
-from smalti.geometry.affine import compose, square
+from smalti.geometry.affine import compose, invert, square
 from smalti.geometry.family import AFFINE, FAMILIES, SIMILARITY, TRANSLATION
 from smalti.records import Landmarks, Pair
 from tests.worlds import OUTLINE, Problem, measured, random_walk, spread_points
@@ -182,3 +183,31 @@ def test_a_wrong_link_shows_a_chi2_far_beyond_any_honest_one(seed, honest):
     shifted[:, 2] += (20.0, -10.0)
     wrong = type(link)(link.pair, shifted, link.root, link.residual_px, link.landmarks)
     assert agreement_of(problem).of_new(wrong) > 20 * honest[0].max()
+
+
+@each_family
+@pytest.mark.parametrize("reference", [0, 2])
+def test_the_expected_map_is_as_sure_of_a_centre_as_the_covariance_of_centres(family, reference):
+    problem, _ = world(5, family)
+    agreement = agreement_of(problem, reference)
+    covariance = LocalCovariance(agreement.adjustment, agreement.refined.mosaic_from_frame)
+    for i, j in ((0, 3), (3, 0), (2, 4)):
+        expected = agreement.expect(j, i)
+        spread = np.kron(np.eye(2), np.append(OUTLINE.centre, 1.0))
+        mean, cov = covariance.centre(i, j)
+        np.testing.assert_allclose(expected.target_from_source @ np.append(OUTLINE.centre, 1.0), mean, atol=1e-8)
+        np.testing.assert_allclose(spread @ expected.covariance @ spread.T, cov, rtol=1e-6, atol=1e-9)
+
+
+def test_expected_maps_scatter_over_worlds_as_their_covariance_says():
+    corner = np.append(OUTLINE.corners[2], 1.0)
+    scatter, promised = [], []
+    for seed in range(WORLDS):
+        problem, _ = world(seed)
+        expected = agreement_of(problem).expect(3, 0)
+        truth = compose(invert(problem.truth[3]), problem.truth[0])
+        scatter.append((expected.target_from_source - truth) @ corner)
+        spread = np.kron(np.eye(2), corner)
+        promised.append(spread @ expected.covariance @ spread.T)
+    whitened = [deviation @ np.linalg.solve(cov, deviation) for deviation, cov in zip(scatter, promised, strict=True)]
+    assert np.mean(whitened) == pytest.approx(2.0, abs=4 * 2 / np.sqrt(WORLDS))

@@ -85,7 +85,7 @@ def wait_for_loop_answers(process, path, count):
 def loop_answers(path):
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
         try:
-            return connection.execute("SELECT count(*) FROM answer WHERE role = 'loop'").fetchone()[0]
+            return connection.execute("SELECT count(*) FROM log WHERE role = 'loop'").fetchone()[0]
         except sqlite3.OperationalError:  # there is no table yet
             return 0
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import smalti
+from smalti.project.entries import Role
 from smalti.records import Pair
 from smalti.synthetic.export import write_frames
 from smalti.synthetic.path import wander
@@ -122,3 +123,24 @@ def test_a_long_sequence_interrupted_within_a_batch_ends_as_one_that_was_not(tmp
     assert pairs_of(tmp_path / "out") == at_once
     assert Pair(0, 1) in at_once
     assert same_transforms(tmp_path / "out", tmp_path / "at once")
+
+
+def test_a_project_that_was_built_can_be_built_again_while_it_is_looked_at(base, tmp_path):
+    with (
+        smalti.build(tiny_video(base), tmp_path / "tiny.smalti", budget=2) as first,
+        smalti.build(tiny_video(base), tmp_path / "tiny.smalti", budget=4) as second,
+    ):
+        assert len(first.answers) == len(second.answers)
+
+
+def test_another_strategy_goes_on_with_what_was_answered(base, tmp_path):
+    folder = tmp_path / "tiny.smalti"
+    with smalti.build(tiny_video(base), folder, budget=3) as project:
+        before = [entry.answer.pair for entry in project.answers if entry.role is Role.LOOP]
+    with smalti.build(tiny_video(base), folder, budget=5, strategy="paper") as project:
+        after = [entry.answer.pair for entry in project.answers if entry.role is Role.LOOP]
+        believed = {link.pair for link in project.links}
+        found = {entry.answer.pair for entry in project.answers if entry.answer.landmarks is not None}
+    assert after[:3] == before
+    assert len(after) == 5
+    assert found <= believed

@@ -254,7 +254,7 @@ def test_a_wrong_option_is_refused_before_anything_is_written(options, error, ba
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("options", [{"seed": 1}, {"strategy": "paper"}, {"mask": "none"}, {"every": 2}])
+@pytest.mark.parametrize("options", [{"seed": 1}, {"mask": "none"}, {"every": 2}])
 def test_other_options_do_not_go_on_with_a_build(options, base):
     with pytest.raises(ProjectError, match=r"holds a build of other (options|frames); name another folder"):
         build(tiny_video(base), built_tiny(base), budget=TINY_BUDGET, **options)

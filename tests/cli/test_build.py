@@ -150,7 +150,7 @@ def test_a_target_that_is_met_stops_the_questions(video, tmp_path):
         assert (project.info()["asked"], project.info()["stopped"]) == (0, "target")
 
 
-@pytest.mark.parametrize("other", [["--seed", "1"], ["--strategy", "paper"], ["--mask", "none"]])
+@pytest.mark.parametrize("other", [["--seed", "1"], ["--mask", "none"]])
 def test_other_options_on_a_project_are_one_line_and_change_nothing(other, built, video, capfd):
     folder = built[0]
     before = (folder / "transforms.json").read_bytes()

@@ -11,6 +11,7 @@ import pytest
 from smalti.errors import InputError, OutputError, ProjectError
 from smalti.project.project import Project
 from smalti.project.store import FILE_NAME
+from smalti.records import Pair
 from tests.project.entries import shifted, unsure, yes
 from tests.project.folders import BINDING, HEIGHT, WIDTH, begin, finish, write_images
 
@@ -164,6 +165,28 @@ def test_it_is_finished_until_another_answer_comes(folder, images):
         assert project.is_finished
         project.store.keep_answer(unsure(1, 9))
         assert not project.is_finished
+
+
+def test_it_is_finished_again_when_the_answers_are_those_again(folder, images):
+    with begin(folder, images) as project:
+        finish(project)
+        project.store.remove_answer(Pair(0, 1))
+        assert not project.is_finished
+        project.store.undo()
+        assert project.is_finished
+        project.store.redo()
+        assert not project.is_finished
+        project.store.keep_answer(yes(0, 1))  # the same, but asked at another time
+        assert not project.is_finished
+
+
+def test_a_removed_answer_is_none_of_the_projects(folder, images):
+    with begin(folder, images) as project:
+        finish(project)
+        attempts = project.info()["attempts"]
+        project.store.remove_answer(Pair(0, 3))
+        assert Pair(0, 3) not in [entry.answer.pair for entry in project.answers]
+        assert project.info()["attempts"] == attempts - 1
 
 
 def test_frames_that_lie_nowhere_are_listed_with_their_reason(folder, images):

@@ -1,11 +1,8 @@
-"""The project's file when things go wrong: killed processes, full disks, damaged and foreign files."""
+"""The project's file when things go wrong: full disks, busy processes, damaged and foreign files."""
 
 from __future__ import annotations
 
-import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -13,25 +10,10 @@ import pytest
 
 from smalti.errors import OutputError, ProjectError, SmaltiError
 from smalti.project.entries import FrameEntry
-from smalti.project.store import FILE_NAME, VERSION, Store
-from smalti.records import Pair
+from smalti.project.schema import VERSION
+from smalti.project.store import FILE_NAME, Store
 from tests.project.entries import link, placement, yes
-
-ROOT = Path(__file__).parents[2]
-
-ANSWER_UNTIL_KILLED = """
-import sys
-from pathlib import Path
-from smalti.project.store import Store
-from tests.project.entries import yes
-
-store = Store.create(Path(sys.argv[1]))
-n = len(store.answers())
-while True:
-    store.keep_answer(yes(n, n + 1, landmarks=200))
-    n += 1
-    print(n, flush=True)
-"""
+from tests.project.processes import run, whole_answers
 
 FILL_THE_DISK = """
 import resource, sys
@@ -58,11 +40,6 @@ except OutputError as error:
 """
 
 
-def run(script: str, path: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", script, str(path)]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
 def made(path: Path, answers: int = 0) -> Path:
     with closing(Store.create(path)) as store:
         for n in range(answers):
@@ -75,36 +52,6 @@ def refusal(path: Path) -> str:
         store.answers()
     assert "\n" not in str(caught.value)
     return str(caught.value)
-
-
-def whole_answers(path: Path) -> int:
-    """How many answers there are; each must be the one that was given."""
-    with closing(Store.open(path)) as store:
-        entries = store.answers()
-    for n, entry in enumerate(entries):
-        given = yes(n, n + 1, landmarks=len(entry.answer.landmarks)).answer.landmarks
-        assert entry.answer.pair == Pair(n, n + 1)
-        assert entry.answer.landmarks.points_i.tobytes() == given.points_i.tobytes()
-        assert entry.answer.landmarks.points_j.tobytes() == given.points_j.tobytes()
-    with closing(sqlite3.connect(path)) as plain:
-        assert plain.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    return len(entries)
-
-
-def test_what_was_reported_as_kept_survives_a_killed_process(tmp_path):
-    path = tmp_path / FILE_NAME
-    reported = 0
-    for session in range(3):
-        with run(ANSWER_UNTIL_KILLED, path) as process:
-            for line in process.stdout:
-                reported = int(line)
-                if reported >= 15 * (session + 1):
-                    break
-            process.send_signal(signal.SIGKILL)
-            reported = max([reported, *map(int, process.stdout.read().split())])
-            assert process.wait() == -signal.SIGKILL, process.stderr.read()
-        # The last one may have been kept without having been reported.
-        assert whole_answers(path) in (reported, reported + 1)
 
 
 def test_a_full_disk_is_an_error_in_one_line_and_leaves_no_half_answer(tmp_path):
@@ -126,7 +73,8 @@ def test_a_full_disk_is_an_error_in_one_line_and_leaves_no_half_answer(tmp_path)
 def test_a_file_that_another_process_is_writing_is_an_error_of_output(tmp_path):
     path = made(tmp_path / FILE_NAME)
     with closing(Store.open(path)) as store, closing(sqlite3.connect(path)) as other:
-        store._connection.execute("PRAGMA busy_timeout = 10")
+        assert store._database.read("PRAGMA busy_timeout") == [(10_000,)]
+        store._database.read("PRAGMA busy_timeout = 10")
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(OutputError, match="locked"):
             store.keep_answer(yes(0, 1))

@@ -105,11 +105,25 @@ def test_every_answer_has_its_row_with_its_numbers(project, page):
     rows = page.rows("All answers, in the order in which they were given")
     assert len(rows) == len(project.answers) == 10
     assert list(rows[6].values()) == (
-        ["7", "0", "5", "loop", "yes", "28 of 99 matches agree", "28", "1.10", "11.0", "1.000", "believed", "0.25"]
+        [
+            "7",
+            "0",
+            "5",
+            "loop",
+            "matcher",
+            "yes",
+            "28 of 99 matches agree",
+            "28",
+            "1.10",
+            "11.0",
+            "1.000",
+            "believed",
+            "0.25",
+        ]
     )
-    assert list(rows[7].values())[6:11] == ["32", "33.25", "4776.6", "0.000", "held"]
+    assert list(rows[7].values())[7:12] == ["32", "33.25", "4776.6", "0.000", "held"]
     assert list(rows[8].values()) == (
-        ["9", "0", "3", "loop", "no", "4 of 14 matches agree, 11 needed", *["–"] * 5, "0.50"]
+        ["9", "0", "3", "loop", "matcher", "no", "4 of 14 matches agree, 11 needed", *["–"] * 5, "0.50"]
     )
     assert rows[9]["verdict"] == "unsure"
 

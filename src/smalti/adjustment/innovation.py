@@ -26,6 +26,14 @@ LEAST_REDUNDANCY = 1e-6
 """A direction in which a link is checked by less than this share of its own weight is not checked at all."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RelativeMap:
+    """Where one frame lies in another, in pixels, and how surely."""
+
+    target_from_source: Transforms  # (2, 3)
+    covariance: NDArray[np.float64]  # (6, 6), of its entries, row by row
+
+
 @dataclass(frozen=True, eq=False)
 class Agreement:
     """A refined mosaic to hold links against."""
@@ -47,6 +55,22 @@ class Agreement:
         along = vectors.T @ residual
         checked = values > LEAST_REDUNDANCY
         return float(np.sum(along[checked] ** 2 / values[checked]))
+
+    def expect(self, target: int, source: int) -> RelativeMap:
+        """Say where a frame lies in another one: Θ_t⁻¹ Θ_s, which changes by Θ_t⁻¹ Θ_s δ_s - δ_t Θ_t⁻¹ Θ_s."""
+        outline, tangent = self.adjustment.outline, self.adjustment.family.tangent
+        relative = square(compose(invert(self._unit_maps[target]), self._unit_maps[source]))
+        by_source = (relative[:2, :2] @ tangent).reshape(len(tangent), DEGREES).T
+        by_target = -(tangent @ relative).reshape(len(tangent), DEGREES).T
+        first, second = (by_target, by_source) if target < source else (by_source, by_target)
+        joint = self._joint(Pair(min(target, source), max(target, source)))
+        # From the adjustment's units to pixels: dT ↦ U⁻¹ dT U, of which the shift of U⁻¹ does not matter.
+        to_units = square(outline.unit_from_pixels)
+        to_pixels = np.kron(np.eye(2), to_units.T) * outline.unit
+        jacobian = to_pixels @ np.hstack([first, second])
+        pixels_from_unit = invert(outline.unit_from_pixels)
+        target_from_source = compose(pixels_from_unit, compose(relative[:2], outline.unit_from_pixels))
+        return RelativeMap(target_from_source, jacobian @ joint @ jacobian.T)
 
     def _residual(self, link: Link) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return (P - T̂) R (6,) and its derivatives by δ_i and δ_j (6, 2·freedom)."""

@@ -70,7 +70,11 @@ def _finish(
     outline = loop.adjustment.outline
     adjustment = Adjustment(len(frames), outline, links, family=loop.adjustment.family, reference="auto")
     chi2 = Belief(adjustment, held).chi2()
-    weights = find_consensus(adjustment, {record.pair: record for record in of_part}).weights
+    insisted = {renumbered[pair] for pair in inside & loop.insisted}
+    # A person's word counts in full, however the others see it.
+    weights = find_consensus(adjustment, {record.pair: record for record in of_part}).weights | dict.fromkeys(
+        insisted, 1.0
+    )
     weighted = adjustment.weighted(weights)
     affine = refine(weighted).mosaic_from_frame
     left_out_px = _judge(weighted, of_part) if finish == "auto" else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from smalti.agents.agent import Agent
 from smalti.project.entries import AnswerEntry, Role
@@ -24,7 +25,7 @@ class Questions:
 
     def ask(self, pair: Pair, role: Role) -> Answer:
         """Return the agent's answer on a pair, from memory if it was given before."""
-        return _renumbered(self.ask_of_source(Pair(self._used[pair.i], self._used[pair.j]), role), pair)
+        return renumber(self.ask_of_source(Pair(self._used[pair.i], self._used[pair.j]), role), pair)
 
     def ask_of_source(self, pair: Pair, role: Role) -> Answer:
         """Do the same in the numbers of the source."""
@@ -43,6 +44,14 @@ class Questions:
     def attempts(self, *roles: Role) -> int:
         """Return how many questions of these roles were asked."""
         return sum(entry.role in roles for entry in self._entries.values())
+
+    def given(self, role: Role) -> list[Answer]:
+        """Return the answers of one role between frames that the engine knows, in the order in which they came."""
+        found = []
+        for pair, entry in self._entries.items():
+            if entry.role is role and pair.i in self._place and pair.j in self._place:
+                found.append(renumber(entry.answer, self._in_engine(pair)))
+        return found
 
     def landmarks(self) -> dict[Pair, Landmarks]:
         """Return the landmarks of every yes between frames that the engine knows."""
@@ -65,6 +74,7 @@ class _Asking:
         return self._questions.ask(pair, self._role)
 
 
-def _renumbered(answer: Answer, pair: Pair) -> Answer:
+def renumber(answer: Answer, pair: Pair) -> Answer:
+    """Return the same answer under other numbers of the two frames, in the same order."""
     landmarks = None if answer.landmarks is None else answer.landmarks.of_pair(pair)
-    return Answer(pair, answer.verdict, landmarks, answer.reason)
+    return replace(answer, pair=pair, landmarks=landmarks)

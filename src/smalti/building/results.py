@@ -101,7 +101,8 @@ def summarise(
         "noise": chain.noise,
         "chain_predicted_px": start.predicted_error_px,
         "predicted_error_px": loop.predicted_error_px,
-        "stopped": str(loop.stop_reason() or "interrupted"),
+        # A matcher is asked until there is a reason to stop, a person until it is enough.
+        "stopped": str(loop.stop_reason() or "person"),
         "finish": ["homography" if part.perspective else "affine" for part in parts],
         "left_out_px": [part.left_out_px for part in parts],
         "references": [used[part.reference] for part in parts],
@@ -112,4 +113,4 @@ def summarise(
 
 def keep_result(project: Project, placements: Sequence[Placement], links: Sequence[LinkEntry], **facts: object) -> None:
     """Keep the result as one."""
-    project.store.keep_result(placements, links, finished_after=len(project.answers), **facts)
+    project.store.keep_result(placements, links, finished_after=project.store.revision, **facts)

@@ -17,7 +17,7 @@ ATTEMPTS_PER_FRAME = 3
 
 @dataclass(frozen=True, slots=True)
 class BuildSettings:
-    """How to build; the frames and what is asked of them depend on all but `budget`, `target_px` and `finish`."""
+    """How to build; the frames, their chain and their looks depend on `source`, `mask` and `seed`."""
 
     source: SourceSettings = field(default_factory=SourceSettings)
     mask: str = "auto"  # "auto", "none", or the path of an image
@@ -47,4 +47,4 @@ class BuildSettings:
     def binding(self) -> dict[str, Any]:
         """Return what must be the same for a build to be resumed."""
         everything = asdict(self)
-        return {name: everything[name] for name in ("source", "mask", "strategy", "seed")}
+        return {name: everything[name] for name in ("source", "mask", "seed")}

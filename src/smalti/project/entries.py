@@ -18,6 +18,15 @@ class Role(StrEnum):
     ASIDE = "aside"  # to place a frame that had been set aside
 
 
+class Act(StrEnum):
+    """What an entry of the log does."""
+
+    GIVE = "give"  # an answer; a later one on the same pair takes its place
+    REMOVE = "remove"
+    UNDO = "undo"  # the latest act of a person that stands
+    REDO = "redo"  # the latest act that was undone
+
+
 class LinkState(StrEnum):
     """What became of a yes."""
 
@@ -40,7 +49,20 @@ class AnswerEntry:
 
     answer: Answer
     role: Role
-    seconds: float
+    seconds: float  # that it took to answer
+    details: str = ""  # JSON for the page that reopens the answer; nothing else reads it
+    place: int = 0  # in the log, from 1; 0 for an answer that is not kept yet
+    time: float = 0.0  # when it was given, in unix seconds; 0 if that is not known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogEntry:
+    """A line of the log; only a give has an answer. An undo or redo names the pair of what it undoes or redoes."""
+
+    place: int  # from 1, in the order in which they were written
+    act: Act
+    pair: Pair | None
+    answer: AnswerEntry | None
 
 
 @dataclass(frozen=True, slots=True)

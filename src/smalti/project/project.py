@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections import Counter
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.errors import OutputError, ProjectError
+from smalti.errors import ProjectError
 from smalti.frames.settings import SourceSettings
 from smalti.frames.source import FrameSource, open_source
 from smalti.geometry.homography import project as project_points
@@ -24,6 +23,9 @@ from smalti.interchange.landmarks_csv import read_landmarks
 from smalti.project.cache import Cache
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
 from smalti.project.evaluation import Evaluation, evaluate
+from smalti.project.folder import make_folder
+from smalti.project.lock import ProjectLock
+from smalti.project.packing import pack_mask, unpack_mask
 from smalti.project.store import FILE_NAME, Store
 from smalti.records import Verdict
 from smalti.rendering.mosaic import DEFAULT_MEMORY, Mosaic
@@ -36,6 +38,7 @@ class Project:
         """Wrap an open store; `source` is where the frames are now, if they were moved."""
         self.folder = folder
         self.store = store
+        self.lock: ProjectLock | None = None  # of a project that was begun, until it is closed
         self.cache = Cache(folder / "cache")
         self._moved_to = source
 
@@ -48,17 +51,19 @@ class Project:
         return cls(folder, Store.open(folder / FILE_NAME), None if source is None else str(source))
 
     @classmethod
-    def begin(cls, folder: Path, source: FrameSource, location: str | list[str], binding: dict[str, Any]) -> Project:
-        """Make the project of a source, or go on with the one that is there if it is of the same."""
-        if folder.exists() and not folder.is_dir():
-            raise OutputError(f"{folder}: is a file, name a folder")
-        if folder.is_dir() and any(folder.iterdir()) and not (folder / FILE_NAME).exists():
-            raise OutputError(f"{folder}: is not empty and not a project, name another folder")
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(f"{folder}: cannot be made ({error.strerror}), name another folder") from None
-        project = cls(folder, Store.create(folder / FILE_NAME), location)
+    def begin(
+        cls,
+        folder: Path,
+        source: FrameSource,
+        location: str | list[str],
+        binding: dict[str, Any],
+        what: str = "smalti build",
+    ) -> Project:
+        """Make the project of a source, or go on with the one that is there if it is of the same.
+
+        Nobody else can begin it until it is closed; `what` tells them why.
+        """
+        make_folder(folder)
         facts = {
             "fingerprint": source.fingerprint,
             "binding": json.loads(json.dumps(binding)),
@@ -66,12 +71,16 @@ class Project:
             "width": source.width,
             "height": source.height,
         }
-        for name, what in (("fingerprint", "other frames"), ("binding", "other options")):
-            known = project.store.fact(name)
-            if known is not None and known != facts[name]:
-                project.close()
-                raise ProjectError(f"{folder}: holds a build of {what}; name another folder or delete this one")
-        project.store.keep_facts(**facts)
+        with ExitStack() as stack:
+            lock = stack.enter_context(ProjectLock(folder, what))
+            project = stack.enter_context(cls(folder, Store.create(folder / FILE_NAME), location))
+            project.lock = lock
+            for name, other in (("fingerprint", "other frames"), ("binding", "other options")):
+                known = project.store.fact(name)
+                if known is not None and known != facts[name]:
+                    raise ProjectError(f"{folder}: holds a build of {other}; name another folder or delete this one")
+            project.store.keep_facts(**facts)
+            stack.pop_all()
         return project
 
     @cached_property
@@ -106,23 +115,17 @@ class Project:
     def mask(self) -> NDArray[np.bool_] | None:
         """Where the frames show the scene (h, w), None for everywhere."""
         packed = self.store.fact("mask")
-        if packed is None:
-            return None
-        image = cv2.imdecode(np.frombuffer(base64.b64decode(packed), dtype=np.uint8), cv2.IMREAD_GRAYSCALE)
-        return np.asarray(image) > 0
+        return None if packed is None else unpack_mask(packed)
 
     def keep_mask(self, mask: NDArray[np.bool_] | None) -> None:
         """Keep the mask."""
-        packed = None
-        if mask is not None:
-            _, image = cv2.imencode(".png", mask.astype(np.uint8) * 255)
-            packed = base64.b64encode(image.tobytes()).decode()
-        self.store.keep_facts(mask=packed, mask_is_known=True)
+        self.store.keep_facts(mask=None if mask is None else pack_mask(mask), mask_is_known=True)
 
     @property
     def is_finished(self) -> bool:
-        """Whether the mosaic was computed, by the answers there are."""
-        return bool(self.store.fact("finished_after") == len(self.answers))
+        """Whether the mosaic was computed by the answers that are in force."""
+        finished_after = self.store.fact("finished_after")
+        return finished_after is not None and self.store.history().is_that_of(finished_after)
 
     @property
     def frames(self) -> list[FrameEntry]:
@@ -131,7 +134,7 @@ class Project:
 
     @property
     def answers(self) -> list[AnswerEntry]:
-        """All answers, in the order in which they were given."""
+        """All answers in force, in the order in which they were given."""
         return self.store.answers()
 
     @property
@@ -236,6 +239,13 @@ class Project:
         if "source" in self.__dict__:
             self.source.close()
         self.store.close()
+        self.unlock()
+
+    def unlock(self) -> None:
+        """Let others work in the folder."""
+        if self.lock is not None:
+            self.lock.release()
+            self.lock = None
 
     def __enter__(self) -> Self:
         return self

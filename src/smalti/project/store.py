@@ -4,157 +4,154 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from smalti.errors import ChangedMeanwhileError, NothingToUndoError, PairError, ProjectError, SmaltiError
+from smalti.project.database import Database
+from smalti.project.entries import Act, AnswerEntry, FrameEntry, LinkEntry, LinkState, LogEntry, Placement
+from smalti.project.log import History
+from smalti.project.migration import bring_up_to_date
+from smalti.project.packing import LOG_COLUMNS, pack_answer, pack_placement, unpack_log_entry, unpack_placement
+from smalti.project.schema import make_tables
+from smalti.records import Author, Pair
 
-from smalti.errors import OutputError, ProjectError
-from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
-from smalti.records import Answer, Landmarks, Pair, Verdict
-
-VERSION = 1
 FILE_NAME = "project.sqlite"
-
-_TABLES = """
-CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS frame (number INTEGER PRIMARY KEY, label TEXT NOT NULL, reason TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS answer (
-    place INTEGER PRIMARY KEY AUTOINCREMENT, i INTEGER NOT NULL, j INTEGER NOT NULL, role TEXT NOT NULL,
-    verdict TEXT NOT NULL, reason TEXT NOT NULL, landmarks BLOB, seconds REAL NOT NULL, UNIQUE (i, j));
-CREATE TABLE IF NOT EXISTS link (
-    i INTEGER NOT NULL, j INTEGER NOT NULL, state TEXT NOT NULL, chi2 REAL NOT NULL, weight REAL NOT NULL,
-    residual_px REAL NOT NULL, PRIMARY KEY (i, j));
-CREATE TABLE IF NOT EXISTS placement (
-    number INTEGER PRIMARY KEY, part INTEGER NOT NULL, chain BLOB NOT NULL, affine BLOB NOT NULL, final BLOB NOT NULL,
-    sigma_px REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS stage (name TEXT PRIMARY KEY, seconds REAL NOT NULL);
-"""
 
 
 class Store:
-    """What was learned of a sequence. Every method that writes is one transaction."""
+    """What was learned of a sequence. Every method that writes is one transaction; any thread may call any method."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path = path
-        self._connection = connection
+    def __init__(self, database: Database) -> None:
+        self.path = database.path
+        self._database = database
+        self._history = History.of(())
 
     @classmethod
     def create(cls, path: Path) -> Store:
         """Make the file, or open the one that is there."""
-        store = cls(path, _connect(path))
+        database = Database(path)
         try:
-            if store._read("SELECT name FROM sqlite_master"):
-                store._check_version()
-                return store
-            with store._writing() as connection:
-                # One transaction: a file that has tables has its version too.
-                connection.executescript(f"BEGIN; {_TABLES} INSERT INTO fact VALUES ('version', '{VERSION}'); COMMIT;")
+            make_tables(database)
+            bring_up_to_date(database)
         except BaseException:
-            store.close()
+            database.close()
             raise
-        return store
+        return cls(database)
 
     @classmethod
     def open(cls, path: Path) -> Store:
-        """Open a file that is there."""
+        """Open a file that is there; one of an older format is brought to this one, and a copy of it kept."""
         if not path.is_file():
             raise ProjectError(f"{path.parent}: is not a Smalti project, {path.name} is missing; build one first")
-        store = cls(path, _connect(path))
+        database = Database(path)
         try:
-            store._check_version()
+            bring_up_to_date(database)
         except BaseException:
-            store.close()
+            database.close()
             raise
-        return store
-
-    def _check_version(self) -> None:
-        version = self.fact("version")
-        if not isinstance(version, int):
-            raise self._damaged()
-        if version > VERSION:
-            raise ProjectError(
-                f"{self.path}: was written by a newer Smalti (format {version}, this one knows {VERSION}); "
-                "update Smalti"
-            )
+        return cls(database)
 
     def fact(self, name: str, default: Any = None) -> Any:
         """Return a fact as it was kept."""
-        rows = self._read("SELECT value FROM fact WHERE name = ?", name)
+        rows = self._database.read("SELECT value FROM fact WHERE name = ?", name)
         try:
             return json.loads(rows[0][0]) if rows else default
         except ValueError:
-            raise self._damaged() from None
+            raise self._database.damaged() from None
 
     def keep_facts(self, **facts: Any) -> None:
         """Keep facts that can be written as JSON."""
-        with self._writing() as connection:
-            for name, value in facts.items():
-                connection.execute("INSERT OR REPLACE INTO fact VALUES (?, ?)", (name, json.dumps(value)))
+        with self._database.writing() as connection:
+            _write_facts(connection, facts)
 
     def frames(self) -> list[FrameEntry]:
         """Return the frames in their order."""
-        rows = self._read("SELECT number, label, reason FROM frame ORDER BY number")
+        rows = self._database.read("SELECT number, label, reason FROM frame ORDER BY number")
         return [FrameEntry(*row) for row in rows]
 
     def keep_frames(self, frames: Iterable[FrameEntry]) -> None:
         """Keep all frames at once, in the place of those before."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.execute("DELETE FROM frame")
             rows = [(frame.number, frame.label, frame.reason) for frame in frames]
             connection.executemany("INSERT INTO frame VALUES (?, ?, ?)", rows)
 
     def answers(self) -> list[AnswerEntry]:
-        """Return the answers in the order in which they were given."""
-        rows = self._read("SELECT i, j, role, verdict, reason, landmarks, seconds FROM answer ORDER BY place")
-        return [_answer_entry(*row) for row in rows]
+        """Return the answers in force, in the order in which they were given."""
+        return list(self.history().answers)
 
-    def keep_answer(self, entry: AnswerEntry) -> None:
-        """Keep an answer; when this returns it is on disk."""
-        answer = entry.answer
-        landmarks = None if answer.landmarks is None else _pack(answer.landmarks)
-        with self._writing() as connection:
-            connection.execute(
-                "INSERT INTO answer (i, j, role, verdict, reason, landmarks, seconds) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (
-                    answer.pair.i,
-                    answer.pair.j,
-                    entry.role,
-                    answer.verdict,
-                    answer.reason,
-                    landmarks,
-                    entry.seconds,
-                ),
-            )
+    def log(self) -> list[LogEntry]:
+        """Return everything that was ever answered, removed, undone and redone."""
+        return list(self.history().entries)
+
+    def history(self) -> History:
+        """Return what the log means now."""
+        known = self._history
+        query = f"SELECT {LOG_COLUMNS} FROM log WHERE place > ? ORDER BY place"
+        # What was read before stays true: the log is only ever added to.
+        rows = self._database.read(query, known.revision)
+        if rows:
+            try:
+                self._history = known = History.of((*known.entries, *map(unpack_log_entry, rows)))
+            except (SmaltiError, ValueError, TypeError):
+                raise self._database.damaged() from None
+        return known
+
+    @property
+    def revision(self) -> int:
+        """The place of the last entry of the log, 0 if there is none."""
+        [(place,)] = self._database.read("SELECT MAX(place) FROM log")
+        return place or 0
+
+    def keep_answer(self, entry: AnswerEntry, *, seen: int | None = None) -> int:
+        """Keep an answer, in the place of an earlier one on its pair, and return the new revision.
+
+        `seen` is the revision that whoever answers has seen: where the pair changed after it, nothing is kept.
+        """
+        with self._database.writing() as connection:
+            self._refuse_if_changed(entry.answer.pair, seen)
+            given = entry.time or time.time()
+            return _append(connection, Act.GIVE, entry.answer.pair, given, **pack_answer(entry))
+
+    def remove_answer(self, pair: Pair, *, seen: int | None = None) -> int:
+        """Take an answer out of force, whenever it was given, and return the new revision."""
+        with self._database.writing() as connection:
+            self._refuse_if_changed(pair, seen)
+            if self.history().answer_of(pair) is None:
+                raise PairError(f"pair {pair}: has no answer that could be removed")
+            return _append(connection, Act.REMOVE, pair, time.time())
+
+    def undo(self, *, seen: int | None = None) -> LogEntry:
+        """Take back the latest act of a person that stands, and return it.
+
+        Where a person did anything after the revision `seen`, nothing is undone: it might be somebody else's.
+        """
+        return self._step(Act.UNDO, seen)
+
+    def redo(self, *, seen: int | None = None) -> LogEntry:
+        """Bring the latest act that was undone again, and return it; `seen` as for undo."""
+        return self._step(Act.REDO, seen)
 
     def links(self) -> list[LinkEntry]:
         """Return what the finished mosaic says of every yes."""
-        rows = self._read("SELECT i, j, state, chi2, weight, residual_px FROM link ORDER BY i, j")
+        rows = self._database.read("SELECT i, j, state, chi2, weight, residual_px FROM link ORDER BY i, j")
         return [LinkEntry(Pair(i, j), LinkState(state), *numbers) for i, j, state, *numbers in rows]
 
     def placements(self) -> list[Placement]:
         """Return where the frames lie, in their order."""
-        rows = self._read("SELECT number, part, chain, affine, final, sigma_px FROM placement ORDER BY number")
-        return [
-            Placement(number, part, _unpack(chain, (2, 3)), _unpack(affine, (2, 3)), _unpack(final, (3, 3)), sigma_px)
-            for number, part, chain, affine, final, sigma_px in rows
-        ]
+        rows = self._database.read("SELECT number, part, chain, affine, final, sigma_px FROM placement ORDER BY number")
+        return [unpack_placement(row) for row in rows]
 
     def keep_result(self, placements: Iterable[Placement], links: Iterable[LinkEntry], **facts: Any) -> None:
         """Keep the finished mosaic, in the place of the one before, all or nothing."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.execute("DELETE FROM placement")
             connection.execute("DELETE FROM link")
-            connection.executemany(
-                "INSERT INTO placement VALUES (?, ?, ?, ?, ?, ?)",
-                [
-                    (p.number, p.part, _bytes(p.chain), _bytes(p.affine), _bytes(p.final), p.sigma_px)
-                    for p in placements
-                ],
-            )
+            rows = [pack_placement(placement) for placement in placements]
+            connection.executemany("INSERT INTO placement VALUES (?, ?, ?, ?, ?, ?)", rows)
             connection.executemany(
                 "INSERT INTO link VALUES (?, ?, ?, ?, ?, ?)",
                 [
@@ -162,16 +159,15 @@ class Store:
                     for entry in links
                 ],
             )
-            for name, value in facts.items():
-                connection.execute("INSERT OR REPLACE INTO fact VALUES (?, ?)", (name, json.dumps(value)))
+            _write_facts(connection, facts)
 
     def stages(self) -> dict[str, float]:
         """Return the seconds spent in every stage, over all sessions."""
-        return dict(self._read("SELECT name, seconds FROM stage ORDER BY rowid"))
+        return dict(self._database.read("SELECT name, seconds FROM stage ORDER BY rowid"))
 
     def add_seconds(self, stage: str, seconds: float) -> None:
         """Add to the time spent in a stage."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.execute(
                 "INSERT INTO stage VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET seconds = seconds + excluded.seconds",
                 (stage, seconds),
@@ -179,59 +175,40 @@ class Store:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._connection.close()
+        self._database.close()
 
-    def _read(self, query: str, *values: str) -> list[tuple[Any, ...]]:
-        try:
-            return self._connection.execute(query, values).fetchall()
-        except sqlite3.DatabaseError:
-            raise self._damaged() from None
+    def _step(self, act: Act, seen: int | None) -> LogEntry:
+        with self._database.writing() as connection:
+            history = self.history()
+            entry = history.undoable if act is Act.UNDO else history.redoable
+            self._refuse_if_changed(None, seen)
+            if entry is None or entry.pair is None:
+                raise NothingToUndoError(f"there is nothing to {act}")
+            _append(connection, act, entry.pair, time.time())
+            return entry
 
-    def _damaged(self) -> ProjectError:
-        return ProjectError(f"{self.path}: is damaged or not a project's file; restore it, or build anew")
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with self._connection:
-                yield self._connection
-        except sqlite3.OperationalError as error:
-            raise OutputError(f"{self.path}: cannot be written ({error}); make room or check the rights") from None
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.IntegrityError):
-                raise
-            raise self._damaged() from None
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    try:
-        connection = sqlite3.connect(path, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-    except sqlite3.DatabaseError as error:
-        raise ProjectError(f"{path}: is damaged or not a project's file ({error}); restore it, or build anew") from None
-    return connection
+    def _refuse_if_changed(self, pair: Pair | None, seen: int | None) -> None:
+        """Refuse what was decided without having seen the latest on a pair, or, without a pair, of any person."""
+        if seen is None:
+            return
+        query = "SELECT i, j FROM log WHERE place > ? AND "
+        if pair is None:
+            changed = self._database.read(f"{query} author = ? ORDER BY place DESC LIMIT 1", seen, Author.PERSON)
+        else:
+            changed = self._database.read(f"{query} i = ? AND j = ? LIMIT 1", seen, pair.i, pair.j)
+        for i, j in changed:
+            raise ChangedMeanwhileError(Pair(i, j))
 
 
-def _pack(landmarks: Landmarks) -> bytes:
-    sigma = np.broadcast_to(np.asarray(landmarks.sigma), (len(landmarks),))
-    return _bytes(np.column_stack([landmarks.points_i, landmarks.points_j, sigma]))
+def _write_facts(connection: sqlite3.Connection, facts: dict[str, Any]) -> None:
+    for name, value in facts.items():
+        connection.execute("INSERT OR REPLACE INTO fact VALUES (?, ?)", (name, json.dumps(value)))
 
 
-def _answer_entry(
-    i: int, j: int, role: str, verdict: str, reason: str, landmarks: bytes | None, seconds: float
-) -> AnswerEntry:
-    pair = Pair(i, j)
-    kept = None
-    if landmarks is not None:
-        rows = _unpack(landmarks, (-1, 5))
-        kept = Landmarks(pair, rows[:, :2], rows[:, 2:4], rows[:, 4])
-    return AnswerEntry(Answer(pair, Verdict(verdict), kept, reason), Role(role), seconds)
-
-
-def _bytes(numbers: NDArray[np.float64]) -> bytes:
-    return np.ascontiguousarray(numbers, dtype="<f8").tobytes()
-
-
-def _unpack(packed: bytes, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    return np.frombuffer(packed, dtype="<f8").reshape(shape).astype(np.float64)
+def _append(connection: sqlite3.Connection, act: Act, pair: Pair, when: float, **answer: Any) -> int:
+    # Only answers are given by the matcher too; all else is a person's.
+    row = {"act": act, "i": pair.i, "j": pair.j, "author": Author.PERSON, "time": when, **answer}
+    marks = ", ".join("?" * len(row))
+    place = connection.execute(f"INSERT INTO log ({', '.join(row)}) VALUES ({marks})", (*row.values(),)).lastrowid
+    assert place is not None
+    return place

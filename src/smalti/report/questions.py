@@ -16,6 +16,7 @@ STOPPED = {
     "target": "the predicted error had reached the target",
     "no candidate": "no pair was left that was worth asking",
     "interrupted": "it was interrupted",
+    "person": "the person who answered said that it was enough",
 }
 
 COLUMNS = (
@@ -23,6 +24,7 @@ COLUMNS = (
     Column("i", True, "number of the earlier frame"),
     Column("j", True, "number of the later frame"),
     Column("role", explanation="; ".join(f"{ROLES[role]}: {words}" for role, words in ROLES_EXPLAINED.items())),
+    Column("by", explanation="person: answered in the page, and believed whatever the others say"),
     Column("verdict"),
     Column("reason"),
     Column("landmarks", True),
@@ -92,6 +94,7 @@ def _row(findings: Findings, place: int, entry: AnswerEntry) -> list[str]:
         str(answer.pair.i),
         str(answer.pair.j),
         ROLES[entry.role],
+        str(answer.author),
         str(answer.verdict),
         answer.reason,
         NOTHING if answer.landmarks is None else str(len(answer.landmarks)),

@@ -9,14 +9,19 @@ from smalti.overlap.bounds import quick_probability
 from smalti.suggestion.view import View
 
 
-def predicted_error(view: View) -> float:
+def predicted_error(view: View, part: NDArray[np.int64] | None = None) -> float:
     """Return the RMS distance, in pixels, that overlapping frames are expected to be apart from the truth.
 
     √ of the mean of tr Σ_γ over all pairs, weighted by how likely each pair is to overlap. It needs no ground truth.
+    With `part` (N,), the mosaic of every frame, pairs of two mosaics do not count: only a guess says how they lie.
     """
     frames = view.frames
     upper = np.triu_indices(frames, 1)
     weight = overlap_probability(view)[upper]
+    if part is not None:
+        weight = weight * (part[upper[0]] == part[upper[1]])
+        if not weight.any():
+            return 0.0  # every frame is a mosaic of its own
     spread = view.centres.spread_squared
     mean_spread = (spread[upper] + spread.T[upper]) / 2
     return float(np.sqrt(np.sum(weight * mean_spread) / np.sum(weight)))
