@@ -1,32 +1,52 @@
 # Each target works alone on a fresh clone: it makes the environment it needs.
 PYTHON ?= python3
 BIN := .venv/bin
+CODE := src tests benchmarks examples hatch_build.py
+PAGE := src/smalti/server/page/index.html
+PAGE_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint page chromium bench clean
 
 demo: .venv/runtime
 	$(BIN)/python examples/demo.py demo-output
 
-test: lint
+test: lint chromium
+	$(BIN)/python hatch_build.py test
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-lint: .venv/dev
-	$(BIN)/ruff format --check src tests benchmarks examples
-	$(BIN)/ruff check src tests benchmarks examples
+# The page's types are checked by its build.
+lint: .venv/dev $(PAGE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
+
+page: .venv/dev
+	$(BIN)/python hatch_build.py
+	touch .venv/runtime
+
+# The page's tests need a browser; without one they are skipped, and say so.
+chromium:
+	@if command -v chromium > /dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; \
+	else echo "chromium: not found, the tests of the page will be skipped; install it (Debian: apt-get install chromium)"; fi
 
 bench: .venv/dev
 	$(BIN)/python benchmarks/engine.py --frames 1000 --json
 
 clean:
-	rm -rf .venv demo-output
+	rm -rf .venv demo-output test-artefacts web/node_modules src/smalti/server/page
 
-.venv/runtime: pyproject.toml
+# The installation builds the page, with a node of its own: see hatch_build.py.
+.venv/runtime: pyproject.toml hatch_build.py $(PAGE_SOURCES)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
-.venv/dev: pyproject.toml
+.venv/dev: pyproject.toml hatch_build.py
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@ .venv/runtime
+
+$(PAGE): $(PAGE_SOURCES) | .venv/dev
+	$(BIN)/python hatch_build.py
 	touch $@ .venv/runtime

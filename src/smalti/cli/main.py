@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from smalti import __version__
-from smalti.cli import build, experiment, film, project, render
+from smalti.cli import annotate, build, experiment, film, project, render
 from smalti.errors import SmaltiError, UsageError
 
 INTERRUPTED = 130
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _parser().parse_args(arguments)
         if options.command is None:
             raise UsageError(
-                "name a command: build, info, evaluate, render, film or experiment (smalti --help tells more)"
+                "name a command: build, annotate, info, evaluate, render, film or experiment (smalti --help tells more)"
             )
         options.run(options)
     except SmaltiError as error:
@@ -48,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"smalti {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     build.add_to(commands)
+    annotate.add_to(commands)
     project.add_to(commands)
     render.add_to(commands)
     film.add_to(commands)

@@ -1,0 +1,1 @@
+"""A person answers: the session behind the page, and the messages that it exchanges."""

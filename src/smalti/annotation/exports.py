@@ -1,0 +1,174 @@
+"""What can be taken away from the page: landmarks, transforms, a picture of the mosaic, the project."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
+
+import cv2
+import numpy as np
+
+from smalti.errors import OutputError, UnknownNameError
+from smalti.interchange.landmarks_csv import write_landmarks
+from smalti.interchange.transforms_json import FrameTransform, write_transforms
+from smalti.project.entries import AnswerEntry
+from smalti.project.project import Project
+from smalti.project.store import FILE_NAME
+from smalti.records import Homographies
+from smalti.rendering.formats.files import naming
+from smalti.rendering.mosaic import Mosaic
+
+LARGEST_SIDE = 2000
+RESULTS = ("mosaic*.png", "mosaic*.tif", "report.html", "transforms.json", "landmarks.csv")
+"""Of a project's folder, beside its file; what is in the cache can be computed again."""
+
+COMPRESSED = {".png", ".tif"}
+
+README = """{name}: a Smalti project of {frames} frames with {answers} answers.
+
+To go on, unpack it and run: smalti annotate {quoted} --source {source}
+To look at the numbers: smalti info {quoted}
+
+project.sqlite holds all that was learned. The frames are not here: --source says where they are.
+{results}
+"""
+NOT_JOINED = "is not joined to this mosaic"
+NOT_FINISHED = "No mosaic was computed yet."
+FINISHED = "The mosaic, its report and its tables are those of all answers."
+OUTDATED = "Answers were given since the mosaic, its report and its tables were computed: they lack these."
+
+
+def export(
+    name: str, project: Project, maps: Mapping[int, Homographies], sigma_px: Mapping[int, float] | None = None
+) -> tuple[str, bytes | Path]:
+    """Return the media type and the content of an export by its name; a path is a file that the caller deletes.
+
+    `maps` (3, 3) are those of the mosaic's frames as it is now, `sigma_px` how uncertain their places are, if known.
+    """
+    exports: dict[str, tuple[str, Callable[[], bytes | Path]]] = {
+        "landmarks.csv": ("text/csv", lambda: export_landmarks(project.answers)),
+        "transforms.json": ("application/json", lambda: export_transforms(project, maps, sigma_px)),
+        "mosaic.png": ("image/png", lambda: export_mosaic(project, maps)),
+        "project.zip": ("application/zip", lambda: export_project(project)),
+    }
+    if name not in exports:
+        raise UnknownNameError("export", name, exports)
+    media_type, make = exports[name]
+    return media_type, make()
+
+
+def export_landmarks(answers: Iterable[AnswerEntry]) -> bytes:
+    """Return the landmarks of every yes, those of the chain too, as CSV."""
+    records = [entry.answer.landmarks for entry in answers if entry.answer.landmarks is not None]
+    return _written(lambda path: write_landmarks(path, records))
+
+
+def export_transforms(
+    project: Project, maps: Mapping[int, Homographies], sigma_px: Mapping[int, float] | None = None
+) -> bytes:
+    """Return affine maps of frames to one mosaic, given as (3, 3), as JSON; without `sigma_px` the file has none."""
+    assert all(np.array_equal(one[2], (0.0, 0.0, 1.0)) for one in maps.values()), "the mosaic of a session is affine"
+    frames, size = project.frames, (project.width, project.height)
+    placed = [
+        FrameTransform(
+            frame.number, frame.label, 0, one[:2], one, math.nan if sigma_px is None else sigma_px[frame.number]
+        )
+        for frame in frames
+        if (one := maps.get(frame.number)) is not None
+    ]
+    references = [number for number, one in maps.items() if np.allclose(one, np.eye(3), rtol=0, atol=1e-9)][:1]
+    apart = {frame.number: frame.reason or NOT_JOINED for frame in frames if frame.number not in maps}
+    written = _written(lambda path: write_transforms(path, placed, size=size, references=references, apart=apart))
+    if sigma_px is not None:
+        return written
+    content = json.loads(written)
+    for one in content["frames"]:
+        del one["sigma_px"]
+    return json.dumps(content, indent=1).encode() + b"\n"
+
+
+def export_mosaic(project: Project, maps: Mapping[int, Homographies]) -> bytes:
+    """Return a preview as PNG of the frames that have a map (3, 3); nobody else may read the source meanwhile."""
+    mosaic = Mosaic(project.source, maps, project.width, project.height, project.mask)
+    image = mosaic.image(LARGEST_SIDE, blend="feather")
+    done, encoded = cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGBA2BGRA))
+    assert done, "an image of 8 bits can be encoded"
+    return encoded.tobytes()
+
+
+def export_project(project: Project) -> Path:
+    """Return a new zip file, which the caller deletes, of all that cannot be computed again, and of the results."""
+    # Beside the project, not where temporary files usually are: a mosaic may need more room than there is.
+    folder = project.cache.folder
+    with naming(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(".zip", "export-", folder)
+        os.close(descriptor)
+    path = Path(name)
+    try:
+        with naming(path), ZipFile(path, "w", strict_timestamps=False) as archive:
+            _fill(archive, project)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def _fill(archive: ZipFile, project: Project) -> None:
+    folder = project.folder.resolve()
+
+    def add(path: Path) -> None:
+        kind = ZIP_STORED if path.suffix in COMPRESSED else ZIP_DEFLATED
+        archive.write(path, f"{folder.name}/{path.name}", kind)
+
+    with tempfile.TemporaryDirectory(prefix="export-", dir=project.cache.folder) as beside:
+        copy = Path(beside) / FILE_NAME
+        _copy_database(folder / FILE_NAME, copy)
+        add(copy)
+    for path in sorted(path for pattern in RESULTS for path in folder.glob(pattern)):
+        add(path)
+    if not (folder / "landmarks.csv").exists():
+        archive.writestr(f"{folder.name}/landmarks.csv", export_landmarks(project.answers), ZIP_DEFLATED)
+    archive.writestr(f"{folder.name}/README.txt", _introduce(project, folder.name), ZIP_DEFLATED)
+
+
+def _introduce(project: Project, name: str) -> str:
+    location = project.store.fact("location")
+    return README.format(
+        name=name,
+        frames=len(project.frames),
+        answers=len(project.answers),
+        quoted=shlex.quote(name),
+        source=shlex.quote(Path(location).name if isinstance(location, str) else Path(location[0]).parent.name),
+        results=FINISHED if project.is_finished else OUTDATED if project.placements else NOT_FINISHED,
+    )
+
+
+def _copy_database(path: Path, copy: Path) -> None:
+    """Copy a database as it is between two transactions, while others may write to it."""
+    try:
+        with (
+            closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as source,
+            closing(sqlite3.connect(copy)) as target,
+        ):
+            source.backup(target)
+            # One file, whoever opens it: without the log that goes with it here.
+            target.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.Error as error:
+        raise OutputError(f"{path}: cannot be copied ({error}); make room or check the rights") from None
+
+
+def _written(write: Callable[[Path], None]) -> bytes:
+    """Return what is written to a file."""
+    with tempfile.TemporaryDirectory(prefix="smalti-") as folder:
+        path = Path(folder) / "export"
+        write(path)
+        return path.read_bytes()

@@ -1,0 +1,88 @@
+"""From an input, or from a project that is there, to a project that can be answered about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from smalti.agents.matcher import Matcher
+from smalti.building.build import Location, beginning
+from smalti.building.groundwork import Groundwork, lay_groundwork
+from smalti.building.progress import Progress
+from smalti.building.settings import BuildSettings
+from smalti.errors import UsageError
+from smalti.frames.settings import SourceSettings
+from smalti.project.lock import ProjectLock
+from smalti.project.project import Project
+from smalti.project.store import FILE_NAME
+
+WHAT = "smalti annotate"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """A project with everything done that comes before the first question."""
+
+    project: Project
+    settings: BuildSettings
+    matcher: Matcher | None
+    groundwork: Groundwork
+    source: str | Path | None = None  # where the frames are now, if they were moved
+
+    def again(self) -> Project:
+        """Open the same project once more: files of its own, for another thread."""
+        return Project.open(self.project.folder, source=self.source)
+
+    def lay_again(self, project: Project, progress: Progress) -> Groundwork:
+        """Lay the groundwork anew, from what is kept; `project` may be this one or another opened of the same."""
+        return lay_groundwork(project, project.source, self.settings, self.matcher, progress)
+
+
+def is_project(location: Location) -> bool:
+    """Tell whether an input is a project's folder."""
+    return isinstance(location, str | Path) and (Path(location) / FILE_NAME).is_file()
+
+
+def open_project(
+    location: Location,
+    folder: str | Path | None,
+    settings: BuildSettings,
+    *,
+    source: str | Path | None = None,
+    matcher: Matcher | None = None,
+    progress: Progress,
+) -> Opened:
+    """Open or begin a project, and lay its groundwork; `source` is where its frames are now, if they were moved."""
+    if not is_project(location):
+        if source is not None:
+            raise UsageError("--source is for a project whose frames were moved; name the project's folder first")
+        with beginning(location, folder, settings, matcher, WHAT) as project:
+            return _open(project, settings, matcher, progress)
+    if folder is not None:
+        raise UsageError(f"{location}: is a project already, give no other folder for it")
+    project = Project.open(str(location), source=source)
+    try:
+        project.lock = ProjectLock(project.folder, WHAT).acquire()
+        return _open(project, _bound(project, settings), matcher, progress, source)
+    except BaseException:
+        project.close()
+        raise
+
+
+def _open(
+    project: Project,
+    settings: BuildSettings,
+    matcher: Matcher | None,
+    progress: Progress,
+    source: str | Path | None = None,
+) -> Opened:
+    groundwork = lay_groundwork(project, project.source, settings, matcher, progress)
+    return Opened(project, settings, matcher, groundwork, source)
+
+
+def _bound(project: Project, settings: BuildSettings) -> BuildSettings:
+    """Return the settings with what the project's frames, mask and words were made by."""
+    binding = project.store.fact("binding")
+    return replace(
+        settings, source=SourceSettings(**binding["source"]), mask=binding["mask"], seed=int(binding["seed"])
+    )

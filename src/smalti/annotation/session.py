@@ -1,0 +1,315 @@
+"""A project that people answer about: one method for everything that a page may ask."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.agents.matcher import Matcher
+from smalti.annotation import messages as say
+from smalti.annotation.clerk import Clerk
+from smalti.annotation.contradiction import find_contradiction, in_words
+from smalti.annotation.course import NOTHING_FORESEEN, Foreseen
+from smalti.annotation.exports import export
+from smalti.annotation.foresight import Foresight
+from smalti.annotation.handwriting import read_answer, read_landmarks, write_given
+from smalti.annotation.ledger import Ledger
+from smalti.annotation.opening import Opened, open_project
+from smalti.annotation.overview import describe_mosaic, describe_state, list_answers, live_maps
+from smalti.annotation.pairmaps import matrix_of, reduce
+from smalti.annotation.pictures import Pictures
+from smalti.annotation.question import make_question
+from smalti.annotation.snap import snap_landmark
+from smalti.annotation.supposition import suppose_yes
+from smalti.annotation.wording import describe_act, describe_answer
+from smalti.building.build import Location
+from smalti.building.conclusion import conclude
+from smalti.building.progress import Progress, Silence
+from smalti.building.settings import BuildSettings
+from smalti.errors import ChangedMeanwhileError, LandmarkError, SmaltiError
+from smalti.loop import ActiveLoop
+from smalti.project.entries import AnswerEntry, Role
+from smalti.records import Answer, Author, Pair
+
+
+class Session:
+    """Questions to people about one project. Its methods may be called from any thread.
+
+    The state is a function of the log: `Ledger` follows it. An answer is on disk before anything else is done with it.
+    """
+
+    def __init__(
+        self, opened: Opened, queue: say.Queue, progress: Progress, on_change: Callable[[], None] | None = None
+    ) -> None:
+        """Go to the state of the answers that are there; `on_change` is called whenever the state has changed."""
+        self.project = opened.project
+        self._opened = opened
+        self._queue = queue
+        self._on_change = on_change if on_change is not None else lambda: None
+        self._engine = threading.RLock()
+        self._ledger = Ledger(opened, progress)
+        # A matcher of the user's reads frames too, and one thread at a time may read a source.
+        self._shown = opened.project if opened.matcher is None else opened.again()
+        self._pictures = Pictures(self._shown, self._ledger.used)
+        self._pictures.prepare(progress)
+        self._clerk = Clerk(opened.groundwork.agent, self._ledger, self._engine)
+        self._foresight = Foresight(self._engine, self._prefetch)
+        self._matrices: dict[tuple[say.MapKind, int], NDArray[np.float64]] = {}  # those of the latest revision
+        self._turn()
+
+    @classmethod
+    def open(
+        cls,
+        location: Location,
+        folder: str | Path | None = None,
+        *,
+        settings: BuildSettings | None = None,
+        queue: say.Queue = say.Queue.ALL,
+        source: str | Path | None = None,
+        matcher: Matcher | None = None,
+        progress: Progress | None = None,
+        on_change: Callable[[], None] | None = None,
+    ) -> Self:
+        """Prepare a video, images, or a project's folder for questions; long for a new one."""
+        progress = Silence() if progress is None else progress
+        settings = BuildSettings() if settings is None else settings
+        opened = open_project(location, folder, settings, source=source, matcher=matcher, progress=progress)
+        try:
+            return cls(opened, queue, progress, on_change)
+        except BaseException:
+            opened.project.close()
+            raise
+
+    @property
+    def revision(self) -> int:
+        """Grows with every entry of the log."""
+        return self._ledger.history.revision
+
+    def state(self) -> say.State:
+        """Say where things stand."""
+        with self._engine:
+            clerk, settings = self._clerk, self._opened.settings
+            working = say.Progress(name="the matcher answers", done=clerk.answered, total=0)
+            return describe_state(
+                self._ledger,
+                self.project,
+                queue=self._queue,
+                target_px=settings.target_px,
+                working=working if clerk.is_working else None,
+                sheets=self._pictures.sheets,
+            )
+
+    def question(self) -> say.Question | None:
+        """Return the question that is most worth asking; None while the matcher is at work, or where none is left."""
+        with self._engine:
+            best = self._ledger.loop.best
+            return None if best is None or self._clerk.is_working else self._ask(best.pair)
+
+    def look(self, i: int, j: int) -> say.Question:
+        """Return any pair as a question."""
+        with self._engine:
+            return self._ask(self._ledger.inner(Pair(i, j)))
+
+    def propose(self, i: int, j: int) -> say.Proposal:
+        """Return what the matcher says of a pair."""
+        pair = Pair(i, j)
+        self._ledger.inner(pair)
+        return self._clerk.propose(pair)
+
+    def forecast(self, i: int, j: int) -> say.Forecast:
+        """Say what a yes on a pair would bring, and how many answers the target is away."""
+        with self._engine:
+            moment, pair = self._ledger.course.now, self._ledger.inner(Pair(i, j))
+            revision, now_px = self.revision, moment.loop.predicted_error_px
+            after_px = now_px
+            if pair not in moment.loop.view.settled:
+                after_px = moment.loop.record(suppose_yes(moment.loop, pair)).predicted_error_px
+        target_px = self._opened.settings.target_px
+        more = None if target_px is None else self._foresight.count(moment, target_px)
+        return say.Forecast(
+            revision=revision,
+            i=i,
+            j=j,
+            now_px=now_px,
+            after_yes_px=after_px,
+            more=None if more is None else more[0],
+            more_is_bound=more is not None and more[1],
+        )
+
+    def mosaic(self) -> say.LiveMosaic:
+        """Return where every frame lies."""
+        with self._engine:
+            return describe_mosaic(self._ledger)
+
+    def answers(self) -> list[say.AnswerRow]:
+        """Return all answers in force."""
+        with self._engine:
+            return list_answers(self._ledger)
+
+    def give(self, request: say.GiveAnswer) -> say.Outcome:
+        """Keep a person's answer, and return the next question."""
+        pair = Pair(request.i, request.j)
+        with self._engine:
+            self._ledger.inner(pair)
+            entry = read_answer(request, self._ledger.role_of(pair), self.project.outline)
+            self.project.store.keep_answer(entry, seen=request.seen)
+            self._take_up(self._foresight.states)
+            return self._outcome(describe_answer(pair, request.verdict), entry)
+
+    def remove(self, request: say.RemoveAnswer) -> say.Outcome:
+        """Take an answer back. One that the chain was made of is replaced by a person's "cannot tell"."""
+        pair = Pair(request.i, request.j)
+        with self._engine:
+            self._ledger.inner(pair)
+            role = self._ledger.role_of(pair)
+            if role is Role.LOOP:
+                self.project.store.remove_answer(pair, seen=request.seen)
+            else:
+                answer = Answer.unsure(pair, "taken out by a person", Author.PERSON)
+                self.project.store.keep_answer(AnswerEntry(answer, role, 0.0), seen=request.seen)
+            self._take_up()
+            return self._outcome(f"removed: frames {pair.i} and {pair.j}")
+
+    def undo(self, request: say.Step) -> say.Outcome:
+        """Take back what a person did last."""
+        with self._engine:
+            undone = self.project.store.undo(seen=request.seen)
+            self._ledger.take_up()
+            return self._outcome(f"undone: {describe_act(undone)}")
+
+    def redo(self, request: say.Step) -> say.Outcome:
+        """Bring back what was undone last."""
+        with self._engine:
+            redone = self.project.store.redo(seen=request.seen)
+            self._ledger.take_up()
+            return self._outcome(f"redone: {describe_act(redone)}")
+
+    def conflict(self, error: ChangedMeanwhileError) -> say.Conflict:
+        """Say what somebody else did in the meantime."""
+        with self._engine:
+            pair = error.pair
+            known = None if pair is None else self._ledger.history.answer_of(pair)
+            return say.Conflict(
+                explanation=str(error),
+                i=0 if pair is None else pair.i,
+                j=0 if pair is None else pair.j,
+                theirs=None if known is None else write_given(known),
+                state=self.state(),
+            )
+
+    def check(self, request: say.CheckLandmarks) -> say.Checked:
+        """Tell what is wrong with landmarks, and whether they would contradict what is known."""
+        pair = Pair(request.i, request.j)
+        with self._engine:
+            inner, loop = self._ledger.inner(pair), self._ledger.loop
+            try:
+                landmarks = read_landmarks(pair, request.landmarks, self.project.outline)
+            except LandmarkError as error:
+                return say.Checked(problem=str(error), contradiction=None)
+            if inner in loop.view.settled:
+                return say.Checked(problem=None, contradiction=None)
+            answer = Answer.yes(landmarks.of_pair(inner), author=Author.PERSON)
+            found = find_contradiction(loop, loop.record(answer), answer, self._ledger.course.surprises())
+            return say.Checked(problem=None, contradiction=None if found is None else in_words(found, self._ledger))
+
+    def snap(self, request: say.SnapPoint) -> say.Snapped:
+        """Move one side of a landmark to where it looks like the other."""
+        self._ledger.inner(Pair(request.i, request.j))
+        return snap_landmark(request, self._pictures, self.project.mask)
+
+    def pair_map(self, kind: say.MapKind, row: int, column: int, frames: int, size: int) -> say.PairMap:
+        """Return a window of a matrix over all pairs."""
+        with self._engine:
+            revision = self.revision
+            if (kind, revision) not in self._matrices:
+                self._matrices = {known: matrix for known, matrix in self._matrices.items() if known[1] == revision}
+                self._matrices[kind, revision] = matrix_of(kind, self._ledger.loop.view)
+            matrix = self._matrices[kind, revision]
+        return reduce(matrix, kind, row, column, frames, size, revision)
+
+    def frame_jpeg(self, number: int) -> bytes:
+        """Return a frame of the source."""
+        return self._pictures.frame(number)
+
+    def sheet_jpeg(self, number: int) -> bytes:
+        """Return a sheet of small pictures."""
+        return self._pictures.sheet(number)
+
+    def mask_png(self) -> bytes:
+        """Return where small pictures show the scene."""
+        return self._pictures.mask()
+
+    def export(self, name: str) -> tuple[str, bytes | Path]:
+        """Return a file for other programs by its name: its media type and content, a path if it is to be deleted."""
+        with self._engine:
+            maps, sigma_px = live_maps(self._ledger)
+        # Another handle on the same files: a source is read by one thread at a time.
+        with self._opened.again() as project:
+            return export(name, project, maps, sigma_px)
+
+    def conclude(self, progress: Progress) -> None:
+        """Finish the mosaic by the answers so far, render it and report; people may go on answering meanwhile."""
+        with self._engine:
+            loop = self._ledger.loop
+        with self._opened.again() as project:
+            groundwork = self._opened.lay_again(project, Silence())
+            conclude(project, groundwork, loop.settle(), self._opened.settings.finish, progress)
+        with self._engine:
+            self._ledger.take_up()
+        self._on_change()
+
+    def close(self) -> None:
+        """Give up what is being computed ahead, and let go of the files."""
+        self._clerk.stop()
+        self._foresight.close()
+        self._pictures.close()
+        self._ledger.keep_predictions()
+        self._shown.close()
+        self.project.close()
+
+    def _ask(self, inner: Pair) -> say.Question:
+        ledger = self._ledger
+        known = ledger.history.answer_of(ledger.outer(inner))
+        given = None if known is None else write_given(known)
+        return make_question(ledger.loop, inner, ledger.used, ledger.frames, revision=self.revision, answer=given)
+
+    def _take_up(self, foreseen: Mapping[Foreseen, ActiveLoop] = NOTHING_FORESEEN) -> None:
+        """Go to the state after what a person did; take it back, in the log too, where there is no such state."""
+        try:
+            self._ledger.take_up(foreseen)
+        except SmaltiError:
+            self.project.store.undo()
+            self._ledger.take_up()
+            raise
+
+    def _outcome(self, done: str, given: AnswerEntry | None = None) -> say.Outcome:
+        """Go on after a change that is on disk."""
+        contradiction = None
+        course = self._ledger.course
+        if given is not None and given.role is Role.LOOP:
+            answer = course.now.loop.answers[-1]
+            found = find_contradiction(course.before.loop, course.now.loop, answer, course.earlier_surprises())
+            contradiction = None if found is None else in_words(found, self._ledger)
+        self._turn()
+        self._on_change()
+        return say.Outcome(state=self.state(), question=self.question(), contradiction=contradiction, done=done)
+
+    def _turn(self) -> None:
+        """Turn to the next question: the matcher takes it if it may, otherwise what may follow is computed ahead."""
+        if self._queue is say.Queue.DOUBTFUL:
+            self._clerk.work(self.project.store, self._on_change, self._after_clerk)
+        else:
+            self._foresight.look_ahead(self._ledger.course.now)
+
+    def _after_clerk(self) -> None:
+        self._foresight.look_ahead(self._ledger.course.now)
+        self._on_change()
+
+    def _prefetch(self, inner: Pair) -> None:
+        outer = self._ledger.outer(inner)
+        self._pictures.prefetch((outer.i, outer.j))

@@ -1,0 +1,1 @@
+"""The annotator's page over HTTP, on this machine unless told otherwise."""

@@ -1,0 +1,104 @@
+"""What has changed, told to every open page as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+
+from smalti.annotation.messages import Notice
+
+KEEP_ALIVE_SECONDS = 15.0
+PROGRESS_SECONDS = 0.2
+"""Between two notices of which only the progress differs."""
+
+RETRY_MILLISECONDS = 1000
+"""After which a page that lost the connection asks again."""
+
+
+class Bulletin:
+    """The latest notice, and the pages that wait for the next; any thread may post.
+
+    A page that is slower than the changes misses some, never the last one.
+    """
+
+    def __init__(self, first: Notice) -> None:
+        self._latest = first
+        self._closed = False
+        self._lock = threading.Lock()
+        self._readers: set[_Reader] = set()
+
+    @property
+    def readers(self) -> int:
+        """How many pages are open."""
+        return len(self._readers)
+
+    def post(self, notice: Notice) -> None:
+        """Put up another notice; one that reads the same says that something else has changed."""
+        with self._lock:
+            self._latest = notice
+            self._wake()
+
+    def close(self) -> None:
+        """Send all readers away; what was posted before still reaches them."""
+        with self._lock:
+            self._closed = True
+            self._wake()
+
+    async def read(self) -> AsyncIterator[Notice | None]:
+        """Yield the latest notice now and after every change, and None where nothing changes for a while."""
+        reader = _Reader()
+        with self._lock:
+            self._readers.add(reader)
+        shown: Notice | None = None
+        try:
+            while True:
+                reader.changed.clear()
+                closed, notice = self._closed, self._latest
+                if notice is not shown:
+                    shown = notice
+                    yield notice
+                if closed:
+                    return
+                if not await reader.wait(KEEP_ALIVE_SECONDS):
+                    yield None
+                elif not self._closed and _is_same_stage(notice, self._latest):
+                    await asyncio.sleep(PROGRESS_SECONDS)
+        finally:
+            with self._lock:
+                self._readers.discard(reader)
+
+    def _wake(self) -> None:
+        for reader in self._readers:
+            reader.wake()
+
+
+async def write_events(bulletin: Bulletin) -> AsyncIterator[str]:
+    """Yield the notices as the text of server-sent events."""
+    yield f"retry: {RETRY_MILLISECONDS}\n\n"
+    async for notice in bulletin.read():
+        yield ": nothing new\n\n" if notice is None else f"data: {notice.model_dump_json()}\n\n"
+
+
+class _Reader:
+    """A page's place in the event loop, to be woken from any thread."""
+
+    def __init__(self) -> None:
+        self.changed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def wake(self) -> None:
+        self._loop.call_soon_threadsafe(self.changed.set)
+
+    async def wait(self, seconds: float) -> bool:
+        """Return whether something changed within so many seconds."""
+        try:
+            await asyncio.wait_for(self.changed.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+
+def _is_same_stage(one: Notice, other: Notice) -> bool:
+    """Return whether two notices differ by their progress alone."""
+    return (one.revision, one.stage) == (other.revision, other.stage) and one.progress != other.progress

@@ -1,0 +1,127 @@
+"""Who may ask: the rules that keep other sites and other people out."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import secrets
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+
+SAFE_HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": (
+        "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; frame-ancestors 'none'; base-uri 'none'; "
+        "form-action 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+_AUTHORITY = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^\[\]:@/\s]+)(:\d{1,5})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """Why a request is refused."""
+
+    status: HTTPStatus
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The rules of one server: the names it goes by, and the token if others than this machine may come."""
+
+    names: frozenset[str]
+    any_address: bool = False  # it listens on all of this machine's addresses
+    token: str | None = None
+    cookie: str = "smalti"
+
+    @classmethod
+    def of_address(cls, host: str, address: str, port: int, token: str | None) -> Guard:
+        """Return the rules of a server that was given `host` and is bound to the address and port."""
+        bound = ipaddress.ip_address(address)
+        names = {host.lower(), address}
+        if bound.is_loopback or bound.is_unspecified:
+            names.add("localhost")
+        if not bound.is_loopback:
+            names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
+        # A cookie is for all ports of a host: two servers on one must not take each other's.
+        return cls(frozenset(names), bound.is_unspecified, token, f"smalti-{port}")
+
+    def object_to(self, method: str, path: str, headers: Headers) -> Objection | None:
+        """Return why a request is refused before it is looked at, or None to let it pass."""
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self._is_own(hosts[0]):
+            return Objection(
+                HTTPStatus.FORBIDDEN, "this server does not go by that name; open the address that smalti printed"
+            )
+        if _comes_from_elsewhere(hosts[0], headers) and not _opens_the_page(method, path, headers):
+            return Objection(HTTPStatus.FORBIDDEN, "another site may not ask; open the address that smalti printed")
+        if path.startswith("/api/") and not self._is_trusted(headers):
+            return Objection(
+                HTTPStatus.FORBIDDEN, "the token is missing or wrong; open the whole address that smalti printed"
+            )
+        if method not in SAFE_METHODS and not _is_json(headers):
+            return Objection(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send the request as application/json")
+        return None
+
+    def is_right(self, token: str) -> bool:
+        """Compare a token with the one that is asked for, in a time that tells nothing."""
+        return self.token is not None and secrets.compare_digest(token.encode(), self.token.encode())
+
+    def _is_own(self, host: str) -> bool:
+        match = _AUTHORITY.fullmatch(host)
+        if match is None:
+            return False
+        name = match["name"].strip("[]").lower()
+        # Only a name can be made to point here by somebody else, never an address.
+        return name in self.names or (self.any_address and _is_address(name))
+
+    def _is_trusted(self, headers: Headers) -> bool:
+        if self.token is None:
+            return True
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self.is_right(bearer.strip()):
+            return True
+        return any(self.is_right(cookie_parser(line).get(self.cookie, "")) for line in headers.getlist("cookie"))
+
+
+def _comes_from_elsewhere(host: str, headers: Headers) -> bool:
+    own = f"http://{host}".lower()
+    if any(origin.lower() != own for origin in headers.getlist("origin")):
+        return True
+    # Another port of this machine is the same site, and another's page all the same.
+    return headers.get("sec-fetch-site", "none").lower() not in ("same-origin", "none")
+
+
+def _opens_the_page(method: str, path: str, headers: Headers) -> bool:
+    """Return whether a person follows a link to the page: the site with the link cannot look into it."""
+    return (
+        method == "GET"
+        and path == "/"
+        and "origin" not in headers
+        and headers.get("sec-fetch-mode") == "navigate"
+        and headers.get("sec-fetch-dest") == "document"
+    )
+
+
+def _is_json(headers: Headers) -> bool:
+    return headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

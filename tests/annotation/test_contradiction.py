@@ -1,0 +1,101 @@
+"""Answers that do not agree with what is known are questioned, honest ones are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, norm
+
+from smalti.annotation.contradiction import sigmas_of
+from smalti.annotation.messages import CheckLandmarks
+from tests.annotation.people import answer, answer_next, fresh, give, marks, opened
+from tests.building.filmed import copied
+
+WRONG = (25.0, -18.0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """After six careful answers."""
+    folder = fresh(tmp_path_factory.mktemp("annotation"), tmp_path_factory.mktemp("known"))
+    with opened(folder) as session:
+        answer_next(session, 6)
+    return folder
+
+
+@pytest.fixture
+def session(folder, tmp_path):
+    with opened(copied(folder, tmp_path / "walk.smalti")) as session:
+        yield session
+
+
+def loops(session):
+    """Pairs far apart in time that overlap well and have no answer."""
+    known = {(row.i, row.j) for row in session.answers()}
+    return [(i, j) for i in range(28) for j in range(i + 3, 28) if (i, j) not in known and len(marks(i, j))]
+
+
+def test_a_wrong_answer_is_caught_and_said_in_numbers(session):
+    i, j = loops(session)[3]
+    found = give(session, i, j, "yes", marks(i, j, by=WRONG)).contradiction
+    assert (found.i, found.j) == (i, j)
+    assert found.sigmas > 6
+    assert found.moved_px > 2 * found.expected_px
+    assert f"moves frame {found.frame}" in found.explanation
+    assert found.rival_i is not None
+
+
+def test_it_is_saved_all_the_same_and_the_person_decides(session):
+    i, j = loops(session)[3]
+    give(session, i, j, "yes", marks(i, j, by=WRONG))
+    assert (session.answers()[-1].i, session.answers()[-1].j) == (i, j)
+
+
+def test_the_corrected_answer_is_not_questioned(session):
+    i, j = loops(session)[3]
+    give(session, i, j, "yes", marks(i, j, by=WRONG))
+    assert answer(session, i, j).contradiction is None
+
+
+def test_careful_answers_are_hardly_ever_questioned(session):
+    pairs = loops(session)
+    chosen = [pairs[n] for n in np.random.default_rng(1).choice(len(pairs), 20, replace=False)]
+    questioned = [
+        session.check(CheckLandmarks(i=i, j=j, landmarks=marks(i, j, seed=2))).contradiction for i, j in chosen
+    ]
+    assert sum(found is not None for found in questioned) <= 1
+
+
+def test_wrong_answers_are_hardly_ever_missed(session):
+    pairs = loops(session)
+    chosen = [pairs[n] for n in np.random.default_rng(2).choice(len(pairs), 20, replace=False)]
+    found = [session.check(CheckLandmarks(i=i, j=j, landmarks=marks(i, j, by=WRONG))).contradiction for i, j in chosen]
+    assert sum(one is not None for one in found) >= 19
+
+
+def test_a_check_writes_nothing(session):
+    revision = session.revision
+    i, j = loops(session)[0]
+    session.check(CheckLandmarks(i=i, j=j, landmarks=marks(i, j)))
+    assert session.revision == revision
+
+
+def test_a_no_where_the_mosaic_is_sure_of_an_overlap_is_questioned(session):
+    i, j = max(loops(session), key=lambda pair: session.look(*pair).position)
+    assert session.look(i, j).position > 0.999
+    found = give(session, i, j, "no").contradiction
+    assert f"frames {i} and {j} overlap" in found.explanation
+
+
+def test_a_no_where_frames_are_apart_is_not(session):
+    apart = min(((i, 27) for i in range(20)), key=lambda pair: session.look(*pair).position)
+    assert give(session, *apart, "no").contradiction is None
+
+
+@pytest.mark.parametrize("value", [10.0, 40.0, 200.0, 1000.0])
+def test_sigmas_are_those_of_an_equally_rare_normal_number(value):
+    assert norm.logsf(sigmas_of(value)) + np.log(2) == pytest.approx(chi2.logsf(value, 6), rel=1e-6)
+
+
+def test_what_is_too_rare_for_a_number_is_still_ordered():
+    assert sigmas_of(1e4) < sigmas_of(2e4) < np.inf

@@ -1,0 +1,324 @@
+"""A session of questions: answers, undo and redo, restarts, conflicts; what is in the log is what is shown."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from smalti.annotation.course import Course
+from smalti.annotation.messages import CheckLandmarks, Landmark, Origin, Queue
+from smalti.annotation.session import Session
+from smalti.building.build import build
+from smalti.building.progress import Silence
+from smalti.errors import (
+    ChangedMeanwhileError,
+    LandmarkError,
+    NothingToUndoError,
+    PairError,
+    ProjectError,
+    SingularSystemError,
+    UsageError,
+)
+from smalti.project.entries import Act, LinkState, Role
+from smalti.project.project import Project
+from smalti.project.store import Store
+from smalti.records import Author, Pair, Verdict
+from tests.annotation.people import (
+    answer,
+    answer_next,
+    error_px,
+    fresh,
+    give,
+    marks,
+    opened,
+    redo,
+    remove,
+    undo,
+    walk,
+)
+from tests.building.filmed import TrueMatcher
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return tmp_path_factory.mktemp("annotation")
+
+
+@pytest.fixture
+def folder(base, tmp_path):
+    return fresh(base, tmp_path)
+
+
+@pytest.fixture
+def session(folder):
+    with opened(folder) as session:
+        yield session
+
+
+def shown(session):
+    """Everything that a page shows, but for the revision, which counts undone acts too."""
+    mosaic = session.mosaic().model_dump(exclude={"revision"})
+    question = session.question().model_dump(exclude={"revision"})
+    rows = [row.model_dump() for row in session.answers()]
+    return mosaic, question, rows, session.state().predicted_px
+
+
+def test_ten_careful_answers_straighten_the_mosaic(session):
+    before = error_px(session)
+    answer_next(session, 10)
+    assert error_px(session) < 0.5 * before
+
+
+def test_answers_of_either_kind_are_counted_and_never_asked_again(session):
+    asked = []
+    for verdict in ("no", "unsure", "no"):
+        question = session.question()
+        asked.append((question.i, question.j))
+        outcome = give(session, question.i, question.j, verdict)
+        assert (outcome.question.i, outcome.question.j) == (session.question().i, session.question().j)
+    counts = session.state().counts
+    assert (counts.yes, counts.no, counts.unsure, counts.by_person) == (0, 2, 1, 3)
+    assert (session.question().i, session.question().j) not in asked
+    assert len(set(asked)) == 3
+
+
+def test_the_error_is_told_after_every_answer(session):
+    answer_next(session, 3)
+    errors = session.state().errors
+    assert [point.answers for point in errors] == [0, 1, 2, 3]
+    assert errors[-1].predicted_px == session.state().predicted_px < errors[0].predicted_px
+
+
+def test_a_restart_shows_the_same_to_the_last_bit(folder):
+    with opened(folder) as session:
+        asked = answer_next(session, 4)
+        undo(session)
+        remove(session, *asked[0])
+        before = shown(session), session.state()
+    with opened(folder) as session:
+        assert (shown(session), session.state()) == before
+
+
+def test_undo_goes_back_through_everything_and_redo_forth_again(session):
+    states = [shown(session)]
+    for _ in range(3):
+        answer_next(session)
+        states.append(shown(session))
+    pair = session.answers()[-1]
+    remove(session, pair.i, pair.j)
+    states.append(shown(session))
+    for state in states[-2::-1]:
+        undo(session)
+        assert shown(session) == state
+    with pytest.raises(NothingToUndoError):
+        undo(session)
+    for state in states[1:]:
+        redo(session)
+        assert shown(session) == state
+    with pytest.raises(NothingToUndoError):
+        redo(session)
+
+
+def test_undo_is_said_in_words_and_works_after_a_restart(folder):
+    with opened(folder) as session:
+        question = session.question()
+        before = shown(session)
+        give(session, question.i, question.j, "no")
+    with opened(folder) as session:
+        assert session.state().undo == f"no overlap, frames {question.i} and {question.j}"
+        undo(session)
+        assert shown(session) == before
+        assert session.state().redo == f"no overlap, frames {question.i} and {question.j}"
+
+
+def test_an_answer_given_again_replaces_the_earlier_one(session):
+    question = session.question()
+    give(session, question.i, question.j, "no")
+    given = answer(session, question.i, question.j)
+    assert given.state.counts.yes == 1
+    assert given.state.counts.no == 0
+    assert session.look(question.i, question.j).answer.verdict is Verdict.YES
+
+
+def test_landmarks_that_are_off_are_kept_but_do_not_count(session):
+    question = session.question()
+    sheet = [
+        *marks(question.i, question.j),
+        Landmark(x_i=0, y_i=0, x_j=150, y_j=90, origin=Origin.SNAPPED, active=False),
+    ]
+    give(session, question.i, question.j, "yes", sheet)
+    assert session.look(question.i, question.j).answer.landmarks == sheet
+    assert session.answers()[-1].landmarks == 6
+
+
+@pytest.mark.parametrize(
+    ("sheet", "words"),
+    [
+        ([Landmark(x_i=1, y_i=1, x_j=1, y_j=1)], "too few"),
+        ([Landmark(x_i=n, y_i=n, x_j=n, y_j=n) for n in range(5)], "collinear"),
+        ([Landmark(x_i=-x, y_i=y, x_j=x, y_j=y) for x, y in ((0, 0), (50, 0), (0, 50))], "mirrored"),
+        ([Landmark(x_i=x + 400, y_i=y, x_j=x, y_j=y) for x, y in ((0, 0), (50, 0), (0, 50))], "far outside frame"),
+        ([Landmark(x_i=x / 1e4, y_i=y / 1e4, x_j=x, y_j=y) for x, y in ((0, 0), (50, 0), (0, 50))], "stretch frame"),
+        ([Landmark(x_i=x, y_i=y, x_j=x, y_j=y, active=False) for x, y in ((0, 0), (50, 0), (0, 50))], "too few"),
+    ],
+)
+def test_landmarks_that_determine_nothing_are_explained_and_not_kept(session, sheet, words):
+    question, revision = session.question(), session.revision
+    with pytest.raises(LandmarkError, match=words):
+        give(session, question.i, question.j, "yes", sheet)
+    assert session.revision == revision
+    checked = session.check(CheckLandmarks(i=question.i, j=question.j, landmarks=sheet))
+    assert words in checked.problem
+
+
+def test_an_answer_that_the_engine_cannot_take_up_is_taken_back_in_the_log_too(session, folder, monkeypatch):
+    before, question = shown(session), session.question()
+    follow = Course.follow
+    monkeypatch.setattr(Course, "follow", lambda *_: (_ for _ in ()).throw(SingularSystemError("no such mosaic")))
+    monkeypatch.setattr(Store, "undo", lambda store, **seen: (monkeypatch.undo(), store.undo(**seen)))
+    with pytest.raises(SingularSystemError, match="no such mosaic"):
+        answer(session, question.i, question.j)
+    assert Course.follow is follow
+    assert shown(session) == before
+    assert [entry.act for entry in session.project.store.log()[-2:]] == [Act.GIVE, Act.UNDO]
+
+
+def test_frames_that_are_not_there_are_refused(session):
+    with pytest.raises(PairError, match="0 to 27"):
+        session.look(3, 28)
+    with pytest.raises(PairError):
+        give(session, 5, 5, "no")
+
+
+def test_the_later_of_two_people_is_told(session):
+    question, seen = session.question(), session.revision
+    give(session, question.i, question.j, "no", seen=seen)
+    with pytest.raises(ChangedMeanwhileError) as caught:
+        give(session, question.i, question.j, "unsure", seen=seen)
+    conflict = session.conflict(caught.value)
+    assert (conflict.i, conflict.j) == (question.i, question.j)
+    assert conflict.theirs.verdict is Verdict.NO
+    assert session.state().counts.unsure == 0
+
+
+def test_people_who_answer_about_different_pairs_do_not_disturb_each_other(session):
+    first, seen = session.question(), session.revision
+    give(session, first.i, first.j, "no", seen=seen)
+    second = session.question()
+    give(session, second.i, second.j, "unsure", seen=seen)
+    assert session.state().counts.unsure == session.state().counts.no == 1
+
+
+def test_a_link_of_the_chain_can_be_taken_out_and_brought_back(session):
+    before = shown(session)
+    assert [row.role for row in session.answers() if (row.i, row.j) == (7, 8)] == [Role.CHAIN]
+    remove(session, 7, 8)
+    row = next(row for row in session.answers() if (row.i, row.j) == (7, 8))
+    assert (row.verdict, row.author, row.role) == (Verdict.UNSURE, Author.PERSON, Role.CHAIN)
+    assert session.mosaic().maps != before[0]["maps"]
+    undo(session)
+    # The bridge over the gap stays in the log, and so among what is known.
+    assert next(row for row in session.answers() if (row.i, row.j) == (7, 8)).verdict is Verdict.YES
+
+
+def test_a_person_can_make_a_link_of_the_chain_better(session):
+    answer(session, 7, 8)
+    row = next(row for row in session.answers() if (row.i, row.j) == (7, 8))
+    assert (row.author, row.role, row.landmarks) == (Author.PERSON, Role.CHAIN, 6)
+
+
+def test_what_is_computed_ahead_changes_nothing(base, tmp_path, monkeypatch):
+    ends = []
+    for foresight in (True, False):
+        if not foresight:
+            monkeypatch.setattr("smalti.annotation.foresight.Foresight.look_ahead", lambda self, moment: None)
+        with opened(fresh(base, tmp_path / str(foresight))) as session:
+            for verdict in ("no", "unsure", "no"):
+                question = session.question()
+                if foresight:
+                    session._foresight._thread.submit(lambda: None).result()  # all of it is done
+                    assert session._foresight.states
+                give(session, question.i, question.j, verdict)
+            answer_next(session)
+            ends.append((shown(session), session.state().errors))
+    assert ends[0] == ends[1]
+
+
+def test_the_forecast_says_that_a_yes_helps_and_how_far_the_target_is(folder):
+    with opened(folder) as session:
+        now = session.state().predicted_px
+    with opened(folder, target_px=0.6 * now) as session:
+        question = session.question()
+        forecast = session.forecast(question.i, question.j)
+        assert forecast.now_px == now > forecast.after_yes_px
+        assert 1 <= forecast.more <= 10
+        assert not forecast.more_is_bound
+
+
+def test_a_target_that_is_reached_is_said_and_questions_go_on(folder):
+    with opened(folder, target_px=1e3) as session:
+        assert "below the target" in session.state().stopped
+        assert session.question() is not None
+
+
+def test_a_second_program_is_sent_to_the_first(session, folder):
+    with pytest.raises(ProjectError, match="is in use"):
+        Session.open(folder)
+
+
+def test_a_project_takes_no_other_folder(folder, tmp_path):
+    with pytest.raises(UsageError, match="is a project already"):
+        Session.open(folder, tmp_path / "other")
+
+
+def test_the_matcher_answers_what_it_is_sure_of_and_a_person_the_rest(folder, monkeypatch):
+    # A matcher that is never sure where frame 3 is concerned.
+    monkeypatch.setattr(
+        "smalti.annotation.clerk.is_sure", lambda answer, loop, earlier: 3 not in (answer.pair.i, answer.pair.j)
+    )
+    with opened(folder, queue=Queue.DOUBTFUL) as session:
+        session._clerk.wait()
+        question = session.question()
+        assert 3 in (question.i, question.j)
+        rows = [row for row in session.answers() if row.role == Role.LOOP]
+        assert rows
+        assert all(row.author is Author.MATCHER and 3 not in (row.i, row.j) for row in rows)
+        revision = session.revision
+        answer(session, question.i, question.j)
+        session._clerk.wait()
+        assert session.revision > revision
+    with Project.open(folder) as project:
+        assert sum(entry.answer.author is Author.PERSON for entry in project.answers) == 1
+
+
+def test_stop_here_leaves_a_finished_project_in_which_people_are_believed(session, folder):
+    [(i, j)] = answer_next(session)
+    assert not session.state().concluded
+    session.conclude(Silence())
+    assert session.state().concluded
+    with Project.open(folder) as project:
+        assert (folder / "mosaic.png").stat().st_size > 10_000
+        link = next(link for link in project.links if link.pair == Pair(i, j))
+        assert link.state is LinkState.BELIEVED
+        assert link.weight == 1.0
+        assert "person" in (folder / "report.html").read_text()
+
+
+def test_a_build_goes_on_with_what_people_said(folder):
+    with opened(folder) as session:
+        asked = answer_next(session, 2)
+        source = session.state().source
+    with build(source, folder, budget=4, matcher=TrueMatcher(walk(), noise_px=1.2)) as project:
+        loops = [entry.answer for entry in project.answers if entry.role is Role.LOOP]
+        assert [(one.pair.i, one.pair.j) for one in loops[:2]] == asked
+        assert [one.author for one in loops] == [Author.PERSON] * 2 + [Author.MATCHER] * 2
+        believed = {link.pair for link in project.links if link.state is LinkState.BELIEVED}
+        assert {Pair(*pair) for pair in asked} <= believed
+
+
+def test_the_mosaic_names_every_usable_frame_once(session):
+    mosaic = session.mosaic()
+    assert mosaic.numbers == list(range(28))
+    assert len(mosaic.maps) == 6 * 28
+    assert set(mosaic.parts) == {0}
+    assert np.argmin(mosaic.sigma_px) == mosaic.numbers.index(mosaic.reference)

@@ -1,0 +1,47 @@
+"""A program that serves a session without frames: for signals, which end a process.
+
+Its first argument says how the preparation goes: `well`, `endlessly` (in steps), `deaf` (without a step), `badly`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from smalti.errors import InputError, SmaltiError
+from smalti.server.address import listen
+from smalti.server.app import make_app
+from smalti.server.lifetime import serve
+from smalti.server.security import Guard
+from tests.server.desks import PAGE, new_desk
+from tests.server.fake_session import FakeSession
+
+
+def main():
+    desk, session, address = new_desk(), FakeSession(), listen("127.0.0.1", 0)
+
+    def opening(progress, on_change):
+        with progress.stage("reading", 0) as step:
+            if sys.argv[1] == "badly":
+                time.sleep(float(sys.argv[2]))
+                raise InputError("clip.mp4: no frames")
+            while sys.argv[1] == "endlessly":
+                step()
+                time.sleep(0.01)
+            if sys.argv[1] == "deaf":
+                time.sleep(2)
+        return session.opening(progress, on_change)
+
+    guard = Guard.of_address("127.0.0.1", address.ip, address.port, None)
+    print(address.url, flush=True)
+    with address.listener:
+        try:
+            ending = serve(make_app(desk, guard, PAGE), desk, address, opening)
+        except SmaltiError as error:
+            print(f"error: {error}", flush=True)
+            return
+    print(f"{ending.folder} {ending.at_rest} {session.closed}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""A process that has imported and loaded everything, and forks servers that are ready in a moment.
+
+It reads lines: `serve FOLDER` forks a server and answers with its process and port, `replay FOLDER` answers with what
+a fresh session says of the folder's log.
+
+Threads do not survive a fork, and OpenMP does not survive being forked: kernels that would run in parallel are plain
+Python here. The numbers may differ in the last bit from those of other processes, never among the children.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import cv2
+
+import smalti.compiled
+
+smalti.compiled.compiled_parallel = lambda function: function
+
+from smalti.annotation.messages import GiveAnswer  # noqa: E402
+from smalti.annotation.session import Session  # noqa: E402
+from smalti.server.address import listen  # noqa: E402
+from smalti.server.app import make_app  # noqa: E402
+from smalti.server.lifetime import serve  # noqa: E402
+from smalti.server.security import Guard  # noqa: E402
+from tests.server.desks import PAGE, Client, new_desk  # noqa: E402
+
+
+def main():
+    cv2.setNumThreads(0)
+    desk = new_desk()
+    app = make_app(desk, Guard.of_address("127.0.0.1", "127.0.0.1", 0, None), PAGE)
+    Client(app).get("/api/state")
+    warm_up(sys.argv[1])
+    print("ready", flush=True)
+    server = None
+    for line in sys.stdin:
+        what, folder = line.strip().split(" ", 1)
+        if what == "replay":
+            os.waitpid(fork(lambda folder=folder: print(json.dumps(describe(folder)), flush=True)), 0)
+            continue
+        if server is not None:
+            os.waitpid(server, 0)  # it was killed: its lock on the folder is gone now
+        server = fork(lambda folder=folder: serve_folder(app, desk, folder))
+
+
+def fork(do):
+    """Do something in a process of its own, and return its number."""
+    child = os.fork()
+    if child == 0:
+        try:
+            do()
+        finally:
+            os._exit(0)
+    return child
+
+
+def warm_up(folder):
+    """Load all kernels, with what is done to a copy that nobody looks at."""
+    session = Session.open(folder)
+    question = session.question()
+    session.look(0, 5)
+    session.give(GiveAnswer(i=question.i, j=question.j, verdict="no", seen=session.revision))
+    describe_session(session)
+    session.close()
+
+
+def serve_folder(app, desk, folder):
+    address = listen("127.0.0.1", 0)
+    print(os.getpid(), address.port, flush=True)
+
+    def opening(progress, on_change):
+        return Session.open(folder, progress=progress, on_change=on_change)
+
+    serve(app, desk, address, opening)
+
+
+def describe(folder):
+    session = Session.open(folder)
+    try:
+        return describe_session(session)
+    finally:
+        session.close()
+
+
+def describe_session(session):
+    return [
+        session.state().model_dump(mode="json", exclude={"folder"}),
+        session.mosaic().model_dump(mode="json"),
+        [row.model_dump(mode="json") for row in session.answers()],
+    ]
+
+
+if __name__ == "__main__":
+    main()

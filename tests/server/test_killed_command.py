@@ -1,0 +1,48 @@
+"""`smalti annotate` as it is, killed in the middle of answers."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from contextlib import closing, contextmanager
+
+import numpy as np
+
+from smalti.project.project import Project
+from tests.building.filmed import tiny
+from tests.server.kills import ALONE, ROOT, Killer, wait_until_asking
+from tests.server.projects import prepared_tiny
+from tests.server.scribe import Scribe, Wire
+
+KILLS = 5
+
+
+@contextmanager
+def annotating(folder):
+    """Run the command on a folder; yield its process and port."""
+    words = [sys.executable, "-m", "tests.server.real_program", "annotate", "-q", "--no-browser", str(folder)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=ALONE) as process:
+        try:
+            yield process.pid, int(process.stdout.readline().strip().rstrip("/").rpartition(":")[2])
+        finally:
+            process.kill()
+
+
+def test_5_kills_of_the_command_lose_nothing(tmp_path):
+    folder = shutil.copytree(prepared_tiny(tmp_path), tmp_path / "answered" / "tiny.smalti")
+    with Project.open(folder) as project:
+        revision = project.store.revision
+    rng = np.random.default_rng(6)
+    scribe = Scribe(tiny(), revision, rng)
+    for kill in range(KILLS + 1):
+        with annotating(folder) as (process, port), closing(Wire(port)) as wire:
+            wait_until_asking(wire)
+            scribe.check(wire)
+            if kill < KILLS:
+                scribe.act(wire)
+                with Killer(process) as killer:
+                    killer.kill_within(4 * scribe.seconds * rng.random())
+                    while True:
+                        scribe.act(wire)
+    assert scribe.acknowledged >= KILLS

@@ -1,0 +1,143 @@
+"""How the server ends: by a signal, with pages open, or because the input cannot be used."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from smalti.server import lifetime
+from smalti.server.address import listen
+from smalti.server.app import make_app
+from smalti.server.lifetime import serve
+from smalti.server.security import Guard
+from tests.server.desks import PAGE, new_desk, wait_until
+from tests.server.fake_session import FakeSession
+from tests.server.running import Page
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def program(*words):
+    """Run the program; yield it and its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.server.fake_program", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        # A shell that runs the tests in the background has them ignore interrupts, and so their children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+    )
+    try:
+        yield process, process.stdout.readline().strip().rstrip("/")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for_stage(url, stage):
+    wait_until(lambda: httpx.get(f"{url}/api/state", timeout=10).json()["stage"] == stage, 20)
+
+
+def end(process, number):
+    """Send a signal; return what was said on both streams and the seconds it took."""
+    began = time.monotonic()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    return out, err, time.monotonic() - began
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_within_a_second_with_pages_open_and_everything_closed(number):
+    with program("well") as (process, url):
+        wait_for_stage(url, "asking")
+        pages = [Page(url), Page(url)]
+        out, err, seconds = end(process, number)
+        for page in pages:
+            page.wait()
+            assert page.ended
+    assert (out, err, process.returncode) == ("fake.smalti True True\n", "", 0)
+    assert seconds < 2
+
+
+def test_a_signal_ends_the_preparation_at_its_next_step():
+    with program("endlessly") as (process, url):
+        wait_for_stage(url, "preparing")
+        out, err, seconds = end(process, signal.SIGINT)
+    assert (out, err, process.returncode) == ("None True False\n", "", 0)
+    assert seconds < 2
+
+
+def test_a_preparation_that_does_not_listen_is_not_waited_for():
+    with program("deaf") as (process, url):
+        wait_for_stage(url, "preparing")
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        said = process.stdout.readline()
+        assert time.monotonic() - began < 2
+    assert said == "None False False\n"
+
+
+def test_an_input_that_cannot_be_used_ends_it_at_once():
+    with program("badly", "0") as (process, _):
+        out, err = process.communicate(timeout=20)
+    assert (out, err) == ("error: clip.mp4: no frames\n", "")
+
+
+def test_an_open_page_can_still_read_what_is_wrong_with_the_input():
+    with program("badly", "1.5") as (process, url):
+        page = Page(url)
+        wait_until(lambda: page.notices[-1]["stage"] == "failed")
+        assert httpx.get(f"{url}/api/state").json()["failure"] == "clip.mp4: no frames"
+        out, _ = process.communicate(timeout=20)
+        page.wait()
+    assert out == "error: clip.mp4: no frames\n"
+
+
+@pytest.mark.parametrize(("prepare", "opens"), [("well", True), ("badly", False)])
+def test_the_browser_opens_unless_the_input_is_known_to_be_bad(monkeypatch, prepare, opens):
+    opened = []
+    monkeypatch.setattr(lifetime.webbrowser, "open", opened.append)
+    desk, session, address = new_desk(), FakeSession(), listen("127.0.0.1", 0)
+    seen = {}
+
+    class Watched(lifetime.Server):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            seen["server"] = self
+
+    monkeypatch.setattr(lifetime, "Server", Watched)
+
+    def opening(progress, on_change):
+        if prepare == "badly":
+            raise ValueError("bad")
+        return session.opening(progress, on_change)
+
+    app = make_app(desk, Guard.of_address("127.0.0.1", address.ip, address.port, None), PAGE)
+    failures = []
+
+    def run():
+        try:
+            serve(app, desk, address, opening, "http://here/")
+        except ValueError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    with address.listener:
+        thread.start()
+        if opens:
+            wait_until(lambda: opened == ["http://here/"])
+            seen["server"].should_exit = True
+        thread.join(10)
+    assert not thread.is_alive()
+    assert opened == (["http://here/"] if opens else [])
+    assert len(failures) == (not opens)

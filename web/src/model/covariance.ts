@@ -1,0 +1,61 @@
+/** Covariances of points: how they follow from that of a map, and the ellipse that shows them. */
+import type { Affine, Point } from "./affine";
+
+/** Of a point, px². */
+export interface Covariance {
+  readonly xx: number;
+  readonly xy: number;
+  readonly yy: number;
+}
+
+export interface Ellipse {
+  readonly along: number;
+  readonly across: number;
+  /** Of the longer axis against the x axis, radians, clockwise on a screen. */
+  readonly angle: number;
+}
+
+/**
+ * Return the covariance of M (x, y, w)ᵀ for a map whose entries, row by row, have the covariance `ofMap` (6 × 6).
+ * w is 1 for a point, 0 for the difference of two points.
+ */
+export function covarianceUnder(ofMap: readonly number[], { x, y }: Point, w: number): Covariance {
+  if (ofMap.length !== 36) throw new Error(`the covariance of a map has 36 numbers, these are ${ofMap.length}`);
+  const source = [x, y, w];
+  const block = (row: number, column: number) => {
+    let sum = 0;
+    for (let p = 0; p < 3; p++) {
+      for (let q = 0; q < 3; q++) sum += source[p]! * ofMap[(3 * row + p) * 6 + 3 * column + q]! * source[q]!;
+    }
+    return sum;
+  };
+  return { xx: block(0, 0), xy: block(0, 1), yy: block(1, 1) };
+}
+
+export function round(variance: number): Covariance {
+  return { xx: variance, xy: 0, yy: variance };
+}
+
+export function plus(first: Covariance, second: Covariance): Covariance {
+  return { xx: first.xx + second.xx, xy: first.xy + second.xy, yy: first.yy + second.yy };
+}
+
+/** Return the covariance of mapped points: L C Lᵀ with the linear part of the map. */
+export function through([a, b, , d, e]: Affine, { xx, xy, yy }: Covariance): Covariance {
+  return {
+    xx: a * a * xx + 2 * a * b * xy + b * b * yy,
+    xy: a * d * xx + (a * e + b * d) * xy + b * e * yy,
+    yy: d * d * xx + 2 * d * e * xy + e * e * yy,
+  };
+}
+
+/** Return the ellipse that is `sigmas` standard deviations out in every direction. */
+export function ellipseOf({ xx, xy, yy }: Covariance, sigmas = 2): Ellipse {
+  const middle = (xx + yy) / 2;
+  const half = Math.hypot((xx - yy) / 2, xy);
+  return {
+    along: sigmas * Math.sqrt(middle + half),
+    across: sigmas * Math.sqrt(Math.max(0, middle - half)),
+    angle: Math.atan2(2 * xy, xx - yy) / 2,
+  };
+}

@@ -1,0 +1,38 @@
+import { describe, expect, it } from "vitest";
+import type { Forecast, Proposal, Question, State } from "./messages";
+import { matcherSays, percent, standing, whyAsked } from "./words";
+
+const counts = { yes: 3, no: 1, unsure: 0, by_person: 4 };
+const state = { predicted_px: 4.23, target_px: 2, parts: 1, counts } as State;
+const forecast: Forecast = { revision: 1, i: 0, j: 9, now_px: 4.2, after_yes_px: 2.898, more: 6, more_is_bound: false };
+const question = { i: 0, j: 9, suggested: true, position: 0.62, looks: 0.88, unknown_px: 24.3 } as Question;
+
+describe("words", () => {
+  it("say how good the mosaic is and how far the target", () => {
+    expect(standing(state, forecast)).toBe("now ± 4.2 px · target 2.0 · about 6 more · 4 answers");
+    expect(standing(state, { ...forecast, more: 50, more_is_bound: true })).toContain("more than 50 more");
+    expect(standing({ ...state, target_px: null }, forecast)).toBe("now ± 4.2 px · 4 answers");
+    expect(standing({ ...state, predicted_px: 1.5 }, forecast)).toContain("target reached");
+  });
+
+  it("say why a pair is asked", () => {
+    expect(whyAsked(question, forecast)).toBe(
+      "Asked because: overlap by position 62 %, by looks 88 %; place known to ± 24.3 px; " +
+        "a yes would remove 31 % of the error (4.2 → 2.9 px).",
+    );
+    expect(whyAsked({ ...question, suggested: false }, null)).toMatch(/^You picked this pair: /);
+    expect(whyAsked(question, { ...forecast, after_yes_px: 4.199 })).toContain("hardly any");
+  });
+
+  it("say what the matcher thinks", () => {
+    const proposal: Proposal = { i: 0, j: 9, verdict: "no", landmarks: [], reason: "7 matches, 10 needed", sure: true };
+    expect(matcherSays(proposal)).toBe("no overlap: 7 matches, 10 needed");
+    const doubtful: Proposal = { ...proposal, verdict: "yes", reason: "", sure: false };
+    expect(matcherSays(doubtful)).toBe("overlap, 0 landmarks, not sure");
+  });
+
+  it("do not call something small nothing", () => {
+    expect(percent(0.004)).toBe("less than 1 %");
+    expect(percent(0)).toBe("0 %");
+  });
+});

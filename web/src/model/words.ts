@@ -1,0 +1,64 @@
+/** What the page says, made from messages. */
+import type { Forecast, Proposal, Question, State } from "./messages";
+
+export function px(value: number): string {
+  if (value >= 100) return value.toFixed(0);
+  return value.toFixed(value >= 10 ? 1 : value >= 0.095 ? 1 : 2);
+}
+
+export function percent(share: number): string {
+  const value = 100 * share;
+  return value > 0 && value < 1 ? "less than 1 %" : `${value.toFixed(0)} %`;
+}
+
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`;
+}
+
+/** Say how good the mosaic is, and how far the target. */
+export function standing(state: State, forecast: Forecast | null): string {
+  const parts: string[] = [];
+  if (state.predicted_px !== null) parts.push(`now ± ${px(state.predicted_px)} px`);
+  if (state.target_px !== null) parts.push(`target ${px(state.target_px)}`);
+  if (state.parts > 1) parts.push(`${state.parts} separate parts`);
+  const more = moreAnswers(state, forecast);
+  if (more !== null) parts.push(more);
+  const { yes, no, unsure } = state.counts;
+  parts.push(plural(yes + no + unsure, "answer"));
+  return parts.join(" · ");
+}
+
+function moreAnswers(state: State, forecast: Forecast | null): string | null {
+  if (state.target_px === null) return null;
+  if (state.predicted_px !== null && state.predicted_px <= state.target_px && state.parts <= 1) return "target reached";
+  if (forecast === null || forecast.more === null) return null;
+  return forecast.more_is_bound ? `more than ${forecast.more} more` : `about ${forecast.more} more`;
+}
+
+/** Say why a pair is shown. */
+export function whyAsked(question: Question, forecast: Forecast | null): string {
+  const parts = [`overlap by position ${percent(question.position)}, by looks ${percent(question.looks)}`];
+  parts.push(`place known to ± ${px(question.unknown_px)} px`);
+  const gain = forecast === null ? null : gainOf(forecast);
+  if (gain !== null) parts.push(gain);
+  return `${question.suggested ? "Asked because" : "You picked this pair"}: ${parts.join("; ")}.`;
+}
+
+function gainOf({ now_px, after_yes_px }: Forecast): string | null {
+  if (!(now_px > 0)) return null;
+  const share = 1 - after_yes_px / now_px;
+  if (share < 0.005) return "a yes would remove hardly any of the error";
+  return `a yes would remove ${percent(share)} of the error (${px(now_px)} → ${px(after_yes_px)} px)`;
+}
+
+/** Say what the matcher thinks of a pair. */
+export function matcherSays({ verdict, landmarks, reason, sure }: Proposal): string {
+  const doubt = sure ? "" : ", not sure";
+  if (verdict === "yes") return `overlap, ${plural(landmarks.length, "landmark")}${doubt}`;
+  const said = verdict === "no" ? "no overlap" : "cannot tell";
+  return reason === "" ? `${said}${doubt}` : `${said}${doubt}: ${reason}`;
+}
+
+export function verdictWords(verdict: "yes" | "no" | "unsure"): string {
+  return { yes: "overlap", no: "no overlap", unsure: "cannot tell" }[verdict];
+}

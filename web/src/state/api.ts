@@ -1,0 +1,127 @@
+/** What the page asks the program, one function a request. */
+import type {
+  AnswerRow,
+  CheckLandmarks,
+  Checked,
+  Conflict,
+  Forecast,
+  GiveAnswer,
+  LiveMosaic,
+  MapKind,
+  Outcome,
+  PairMap,
+  Proposal,
+  Question,
+  RemoveAnswer,
+  SnapPoint,
+  Snapped,
+  State,
+  Step,
+} from "../model/messages";
+
+export type ExportName = "landmarks.csv" | "transforms.json" | "mosaic.png" | "project.zip";
+
+/** A square window over the usable frames; `frames` 0 is all of them. */
+export interface MapWindow {
+  row: number;
+  column: number;
+  frames: number;
+  size: number;
+}
+
+export interface Api {
+  state(): Promise<State>;
+  question(): Promise<Question | null>;
+  pair(i: number, j: number): Promise<Question>;
+  proposal(i: number, j: number): Promise<Proposal>;
+  forecast(i: number, j: number): Promise<Forecast>;
+  mosaic(): Promise<LiveMosaic>;
+  answers(): Promise<AnswerRow[]>;
+  pairMap(kind: MapKind, window: MapWindow): Promise<PairMap>;
+  give(answer: GiveAnswer): Promise<Outcome>;
+  remove(removal: RemoveAnswer): Promise<Outcome>;
+  undo(step: Step): Promise<Outcome>;
+  redo(step: Step): Promise<Outcome>;
+  check(landmarks: CheckLandmarks): Promise<Checked>;
+  snap(point: SnapPoint): Promise<Snapped>;
+  conclude(step: Step): Promise<State>;
+  frameAddress(frame: number): string;
+  sheetAddress(sheet: number): string;
+  exportAddress(name: ExportName): string;
+  readonly eventsAddress: string;
+}
+
+/** The program answered that it cannot, and why. */
+export class RefusedError extends Error {
+  constructor(
+    readonly status: number,
+    explanation: string,
+  ) {
+    super(explanation);
+  }
+}
+
+/** Somebody else changed what the request is about. */
+export class ConflictError extends Error {
+  constructor(readonly conflict: Conflict) {
+    super(conflict.explanation);
+  }
+}
+
+/** The program did not answer at all. */
+export class UnreachableError extends Error {
+  constructor() {
+    super("the program does not answer; look at the window in which it was started");
+  }
+}
+
+export function connect(root = "/api"): Api {
+  const get = <T>(path: string) => ask<T>(`${root}/${path}`);
+  const post = <T>(path: string, body: unknown) => ask<T>(`${root}/${path}`, body);
+  return {
+    state: () => get("state"),
+    question: () => get("question"),
+    pair: (i, j) => get(`pairs/${i}/${j}`),
+    proposal: (i, j) => get(`pairs/${i}/${j}/proposal`),
+    forecast: (i, j) => get(`pairs/${i}/${j}/forecast`),
+    mosaic: () => get("mosaic"),
+    answers: () => get("answers"),
+    pairMap: (kind, { row, column, frames, size }) =>
+      get(`maps/${kind}?row=${row}&column=${column}&frames=${frames}&size=${size}`),
+    give: (answer) => post("answers", answer),
+    remove: (removal) => post("answers/removal", removal),
+    undo: (step) => post("undo", step),
+    redo: (step) => post("redo", step),
+    check: (landmarks) => post("check", landmarks),
+    snap: (point) => post("snap", point),
+    conclude: (step) => post("conclude", step),
+    frameAddress: (frame) => `${root}/frames/${frame}.jpg`,
+    sheetAddress: (sheet) => `${root}/sheets/${sheet}.jpg`,
+    exportAddress: (name) => `${root}/exports/${name}`,
+    eventsAddress: `${root}/events`,
+  };
+}
+
+async function ask<T>(address: string, body?: unknown): Promise<T> {
+  const request: RequestInit =
+    body === undefined
+      ? {}
+      : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  let response: Response;
+  let content: unknown;
+  try {
+    response = await fetch(address, request);
+    content = await response.json();
+  } catch {
+    // No connection, or one that broke in the middle of the answer.
+    throw new UnreachableError();
+  }
+  if (response.ok) return content as T;
+  if (response.status === 409) throw new ConflictError(content as Conflict);
+  throw new RefusedError(response.status, explanationOf(content, response.status));
+}
+
+function explanationOf(content: unknown, status: number): string {
+  if (content !== null && typeof content === "object" && "explanation" in content) return String(content.explanation);
+  return `the program answered with the code ${status} and no explanation; its window may tell more`;
+}

@@ -1,0 +1,182 @@
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { begin, complete } from "../model/draft";
+import type { Contradiction, GiveAnswer, Notice, Outcome, Question, State } from "../model/messages";
+import type { Api } from "./api";
+import { ConflictError, UnreachableError } from "./api";
+import { Application } from "./application";
+
+const zeros = Array.from({ length: 36 }, () => 0);
+const map = [1, 0, 0, 0, 1, 0];
+
+function stateAt(revision: number, more: Partial<State> = {}): State {
+  const counts = { yes: 0, no: 0, unsure: 0, by_person: revision };
+  const common = { stage: "asking", name: "film", source: "film.mp4", queue: "all", folder: "/film", usable: 9 };
+  return { ...common, revision, counts, width: 320, height: 240, parts: 1, ...more } as State;
+}
+
+function questionOf(i: number, j: number, revision: number, suggested = true): Question {
+  const looks = { label_i: "", label_j: "", position: 0, looks: 0, unknown_px: 0 };
+  const maps = { i_from_j: map, j_from_i: map, covariance_i: zeros, covariance_j: zeros };
+  return { ...looks, ...maps, i, j, revision, suggested, answer: null };
+}
+
+function storage(): Storage {
+  const kept = new Map<string, string>();
+  return {
+    getItem: (key: string) => kept.get(key) ?? null,
+    setItem: (key: string, value: string) => void kept.set(key, value),
+    removeItem: (key: string) => void kept.delete(key),
+  } as Storage;
+}
+
+/** A program that asks about (revision, 8) and takes whatever it is told. */
+class Program {
+  revision = 0;
+  stage: State["stage"] = "asking";
+  given: GiveAnswer[] = [];
+  contradiction: Contradiction | null = null;
+  failure: Error | null = null;
+
+  readonly api = {
+    state: async () => stateAt(this.revision, { stage: this.stage }),
+    question: async () => this.question,
+    pair: async (i: number, j: number) => questionOf(i, j, this.revision, false),
+    mosaic: async () => ({}),
+    answers: async () => [],
+    give: async (answer: GiveAnswer) => {
+      this.given.push(answer);
+      if (this.failure !== null) throw this.failure;
+      return this.move();
+    },
+    undo: async () => this.move(),
+    frameAddress: () => "nowhere",
+  } as unknown as Api;
+
+  get question(): Question {
+    return questionOf(this.revision, 8, this.revision);
+  }
+
+  move(): Outcome {
+    this.revision += 1;
+    const { revision, contradiction } = this;
+    return { state: stateAt(revision), question: this.question, contradiction, done: "done" };
+  }
+
+  get notice(): Notice {
+    return { revision: this.revision, stage: this.stage, progress: null };
+  }
+}
+
+/** Let everything that was begun come to its end. */
+async function settle(): Promise<void> {
+  for (let round = 0; round < 20; round++) await new Promise((resolve) => setTimeout(resolve));
+}
+
+describe("the application", () => {
+  let program: Program;
+  let kept: Storage;
+  let app: Application;
+
+  const draw = () => app.drawing.edit((draft) => complete(begin(draft, "i", { x: 5, y: 5 }, { x: 6, y: 6 })));
+
+  beforeEach(async () => {
+    vi.stubGlobal("fetch", () => Promise.reject(new TypeError("no pictures here")));
+    program = new Program();
+    kept = storage();
+    app = new Application(program.api, kept);
+    await app.refresh();
+  });
+
+  it("shows the suggested pair, and the next one after an answer", async () => {
+    expect(app.question.value).toMatchObject({ i: 0, j: 8 });
+    await app.give("no");
+    expect(program.given[0]).toMatchObject({ i: 0, j: 8, verdict: "no", seen: 0 });
+    expect(app.question.value).toMatchObject({ i: 1, j: 8 });
+  });
+
+  it("answers a pair once, however often the key is pressed", async () => {
+    void app.give("no");
+    void app.give("no");
+    await settle();
+    expect(program.given).toHaveLength(1);
+  });
+
+  it("gives landmarks with a yes only", async () => {
+    draw();
+    await app.give("unsure");
+    expect(program.given[0]!.landmarks).toEqual([]);
+    draw();
+    await app.give("yes");
+    expect(program.given[1]!.landmarks).toHaveLength(1);
+  });
+
+  it("keeps a contradiction on the screen until it is dealt with", async () => {
+    program.contradiction = { i: 0, j: 8, explanation: "no" } as Contradiction;
+    await app.give("no");
+    program.contradiction = null;
+    await app.give("no");
+    expect(app.contradiction.value?.explanation).toBe("no");
+    await app.undo();
+    expect(app.contradiction.value).toBeNull();
+  });
+
+  it("follows what others answer while nothing is drawn", async () => {
+    program.move();
+    app.hear(program.notice);
+    await settle();
+    expect(app.question.value).toMatchObject({ i: 1, revision: 1 });
+  });
+
+  it("leaves what is drawn alone when others answer, and says so", async () => {
+    draw();
+    program.move();
+    app.hear(program.notice);
+    await settle();
+    expect(app.question.value).toMatchObject({ i: 0, revision: 0 });
+    expect(app.drawing.draft.value.landmarks).toHaveLength(1);
+    expect(app.voice.announcement.value?.text).toContain("What you have drawn is kept");
+  });
+
+  it("keeps what is drawn over a restart of the program", async () => {
+    draw();
+    program.stage = "preparing";
+    await app.refresh();
+    program.stage = "asking";
+    program.revision = 3;
+    await app.refresh();
+    expect(app.question.value).toMatchObject({ i: 0 });
+    expect(app.drawing.draft.value.landmarks).toHaveLength(1);
+  });
+
+  it("shows whose answer crossed, and replaces it only when told to", async () => {
+    const conflict = { explanation: "changed", i: 0, j: 8, theirs: null, state: stateAt(5) };
+    program.failure = new ConflictError(conflict);
+    await app.give("no");
+    expect(app.crossing.value?.mine.verdict).toBe("no");
+    expect(app.question.value).toMatchObject({ i: 0, j: 8 });
+    program.failure = null;
+    await app.resolve("mine");
+    expect(program.given[1]).toMatchObject({ verdict: "no", seen: 5 });
+    expect(app.crossing.value).toBeNull();
+  });
+
+  it("sends after a reload what could not be sent before it, once", async () => {
+    program.failure = new UnreachableError();
+    void app.give("no");
+    await settle();
+    program.failure = null;
+    program.given = [];
+    const reloaded = new Application(program.api, kept);
+    await Promise.all([reloaded.refresh(), reloaded.refresh()]);
+    await settle();
+    expect(program.given).toHaveLength(1);
+    expect(program.given[0]).toMatchObject({ i: 0, j: 8, verdict: "no" });
+  });
+
+  it("says what cannot be shown instead of failing silently", async () => {
+    program.api.pair = () => Promise.reject(new UnreachableError());
+    await app.look(3, 1);
+    expect(app.voice.announcement.value).toMatchObject({ tone: "warning" });
+    expect(app.voice.connected.value).toBe(false);
+  });
+});

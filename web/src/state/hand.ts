@@ -1,0 +1,176 @@
+/** What a person does to landmarks, by pointer or by key. */
+import type { Point } from "../model/affine";
+import { add, apply, invert, scaled } from "../model/affine";
+import { ellipseOf } from "../model/covariance";
+import type { Open } from "../model/draft";
+import { abandon, adopt, begin, complete, move, remove, select, steer, step, toggle } from "../model/draft";
+import { pointOf } from "../model/fit";
+import { other } from "../model/knowledge";
+import type { Side } from "../model/messages";
+import { contains } from "../model/polygon";
+import type { Application } from "./application";
+import type { Drawing } from "./drawing";
+import type { Sight } from "./sight";
+
+export class Hand {
+  readonly #drawing: Drawing;
+  /** The open point was set at the cursor, not by a pointer. */
+  #isByKeys = false;
+
+  constructor(
+    private readonly app: Application,
+    private readonly sight: Sight,
+  ) {
+    this.#drawing = app.drawing;
+  }
+
+  /** Set a point: the first of a landmark, its partner in the other frame, or the first one anew. */
+  tap(side: Side, point: Point): void {
+    const knowledge = this.#drawing.knowledge.value;
+    if (knowledge === null || this.app.isAnswering.value) return;
+    this.#isByKeys = false;
+    this.sight.active.set(side);
+    this.sight.cursor.set(null);
+    if (!contains(this.#drawing.frame, point)) return this.app.say("There is nothing of the frame at that place.");
+    const { open } = this.#drawing.draft.value;
+    if (open !== null && open.side !== side) {
+      this.#drawing.edit((draft) => complete(steer(draft, point)));
+      return this.#tell();
+    }
+    const expected = knowledge.predict(side, point);
+    this.#drawing.edit((draft) => begin(draft, side, point, expected.point));
+    this.sight.bringTogether(side, point, expected);
+  }
+
+  /** Take the expected place of the partner; false where nothing is open. */
+  accept(): boolean {
+    const { open } = this.#drawing.draft.value;
+    if (open === null) return false;
+    if (contains(this.#drawing.frame, open.partner)) {
+      this.#drawing.edit(complete);
+      this.#tell();
+      if (this.#isByKeys) this.#goOnByKeys(open);
+    } else this.app.say("The partner is expected outside of the other frame: click where it is, or Esc.", "warning");
+    return true;
+  }
+
+  /** Set a point where the cursor is; the partner's place is then where the keys act. */
+  placeAtCursor(): void {
+    const cursor = this.sight.cursor.value;
+    if (cursor === null) return this.sight.moveCursor({ x: 0, y: 0 });
+    this.tap(cursor.side, cursor.point);
+    this.#isByKeys = this.#drawing.draft.value.open !== null;
+    if (this.#isByKeys) this.sight.active.set(other(cursor.side));
+  }
+
+  /** Move what is selected, or the cursor, in a direction of the screen. */
+  nudge(direction: Point, size: "small" | "normal" | "large"): void {
+    const { open, selected, landmarks } = this.#drawing.draft.value;
+    const side = this.sight.active.value;
+    const pixels = { small: 0.1, normal: 1, large: 10 }[size];
+    if (open !== null) {
+      if (open.side === side) return this.#restart(add(open.point, this.#inFrame(side, direction, pixels)));
+      const partner = add(open.partner, this.#inFrame(side, direction, pixels));
+      this.#drawing.adjust((draft) => steer(draft, partner));
+      return this.sight.reveal(side, partner);
+    }
+    if (selected === null) return this.sight.moveCursor(scaled(direction, { small: 1, normal: 10, large: 50 }[size]));
+    const to = add(pointOf(landmarks[selected]!, side), this.#inFrame(side, direction, pixels));
+    this.#drawing.edit((draft) => move(draft, selected, side, to, "clicked"));
+    this.sight.reveal(side, to);
+  }
+
+  /** Select a landmark that is seen. */
+  pick(index: number): void {
+    this.sight.cursor.set(null);
+    this.#drawing.adjust((draft) => select(draft, index));
+  }
+
+  /** Select a landmark and have it seen. */
+  select(index: number | null): void {
+    this.#drawing.adjust((draft) => select(abandon(draft), index));
+    const landmark = index === null ? undefined : this.#drawing.draft.value.landmarks[index];
+    if (landmark === undefined) return;
+    this.sight.cursor.set(null);
+    this.sight.reveal("i", pointOf(landmark, "i"));
+    this.sight.reveal("j", pointOf(landmark, "j"));
+  }
+
+  step(by: 1 | -1): void {
+    this.select(step(this.#drawing.draft.value, by).selected);
+  }
+
+  remove(): void {
+    const { open, selected } = this.#drawing.draft.value;
+    if (open !== null) this.#drawing.edit(abandon);
+    else if (selected !== null) this.#drawing.edit((draft) => remove(draft, selected));
+  }
+
+  switchOff(): void {
+    const { selected } = this.#drawing.draft.value;
+    if (selected === null) return this.app.say("Select a landmark first: click it, or [ and ].");
+    this.#drawing.edit((draft) => toggle(draft, selected));
+  }
+
+  /** Let go of the open point, the selection or the cursor; false where there is none. */
+  letGo(): boolean {
+    const { open, selected } = this.#drawing.draft.value;
+    if (open !== null) this.#drawing.edit(abandon);
+    else if (selected !== null) this.#drawing.adjust((draft) => select(draft, null));
+    else if (this.sight.cursor.value !== null) this.sight.cursor.set(null);
+    else return false;
+    return true;
+  }
+
+  takeProposal(): void {
+    const proposal = this.#drawing.proposal.value;
+    if (proposal === null || proposal.landmarks.length === 0) {
+      return this.app.say("The matcher has no landmarks for this pair.");
+    }
+    this.#drawing.edit((draft) => adopt(draft, proposal.landmarks));
+    this.#drawing.proposal.set(null);
+  }
+
+  rejectProposal(): void {
+    this.#drawing.proposal.set(null);
+  }
+
+  /** How far around the expected place the partner may be, px of its frame. */
+  searchRadius(): number {
+    const { open } = this.#drawing.draft.value;
+    const knowledge = this.#drawing.knowledge.value;
+    if (open === null || knowledge === null || open.steered) return 12;
+    return Math.min(60, Math.max(12, ellipseOf(knowledge.predict(open.side, open.point).covariance).along));
+  }
+
+  /** Have the cursor where the landmark began, so that arrow keys lead to the next one. */
+  #goOnByKeys({ side, point }: Open): void {
+    this.#drawing.adjust((draft) => select(draft, null));
+    this.sight.active.set(side);
+    this.sight.cursor.set({ side, point });
+  }
+
+  #restart(point: Point): void {
+    const { open } = this.#drawing.draft.value;
+    const knowledge = this.#drawing.knowledge.value;
+    if (open === null || knowledge === null) return;
+    const partner = open.steered ? open.partner : knowledge.predict(open.side, point).point;
+    this.#drawing.adjust((draft) => ({ ...draft, open: { ...open, point, partner } }));
+  }
+
+  /** Return a step of the screen as one of the frame, which may be turned on it. */
+  #inFrame(side: Side, direction: Point, pixels: number): Point {
+    const frameFromScreen = invert(this.sight.screenFrom(side));
+    const origin = apply(frameFromScreen, { x: 0, y: 0 });
+    const step = apply(frameFromScreen, direction);
+    const length = Math.hypot(step.x - origin.x, step.y - origin.y);
+    return { x: ((step.x - origin.x) * pixels) / length, y: ((step.y - origin.y) * pixels) / length };
+  }
+
+  #tell(): void {
+    const count = this.#drawing.draft.value.landmarks.length;
+    const { problem, errorPx } = this.#drawing.knowledge.value!;
+    const error = errorPx === null ? "" : ` The predicted error is ${errorPx.toFixed(1)} px.`;
+    this.app.voice.whisper(`Landmark ${count} set. ${problem ?? error}`);
+  }
+}

@@ -1,0 +1,47 @@
+/** The painter's thread: keeps the pictures and paints what is ordered, so that the page never waits for it. */
+import { drawFrames, type Raster } from "../../model/mosaicraster";
+import type { Size } from "../../model/polygon";
+import { openAlbum, type Album } from "./album";
+import type { Commission, Order, Reply, Thumbnail } from "./orders";
+
+let album: Album | null = null;
+let frame: Size = { width: 1, height: 1 };
+
+addEventListener("message", ({ data: order }: MessageEvent<Order>) => {
+  if (order.kind === "paint") paint(order.commission);
+  else if (order.kind === "thumbnail") reduce(order.thumbnail);
+  else {
+    album?.close();
+    frame = order.frame;
+    const arrived = () => reply({ kind: "arrived", mask: album?.mask ?? null });
+    const failed = (explanation: string) => reply({ kind: "failed", explanation });
+    album = openAlbum(order, arrived, failed);
+  }
+});
+
+function paint({ number, maps, view, width, height, blank, tints, tint, still }: Commission): void {
+  const raster = makeRaster(width, height);
+  const pictureOf = (place: number, across: number) => album?.pick(place, across) ?? null;
+  const shown = drawFrames(raster, view, maps, frame, { pictureOf, blank, tints, tint, mask: album?.mask ?? null });
+  if (still) album?.lookCloser(shown, view.scale, maps);
+  reply({ kind: "painted", number, pixels: raster.pixels }, [raster.pixels.buffer]);
+}
+
+/** A frame alone, all of it. */
+function reduce({ number, place, width, height }: Thumbnail): void {
+  const raster = makeRaster(width, height);
+  const scale = Math.min(width / frame.width, height / frame.height);
+  const view = { scale, x: (width - scale * (frame.width - 1)) / 2, y: (height - scale * (frame.height - 1)) / 2 };
+  const pictureOf = (_: number, across: number) => album?.pick(place, across) ?? null;
+  const paints = { pictureOf, blank: 0, tints: null, tint: 0, mask: null };
+  drawFrames(raster, view, Float64Array.of(1, 0, 0, 0, 1, 0), frame, paints);
+  reply({ kind: "thumbnail", number, pixels: raster.pixels }, [raster.pixels.buffer]);
+}
+
+function makeRaster(width: number, height: number): Raster & { pixels: Uint32Array<ArrayBuffer> } {
+  return { pixels: new Uint32Array(width * height), width, height };
+}
+
+function reply(message: Reply, transfer: Transferable[] = []): void {
+  postMessage(message, { transfer });
+}

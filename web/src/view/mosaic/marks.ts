@@ -1,0 +1,180 @@
+/** What is drawn over the frames: outlines with numbers, lines of answers, names of parts, the crosshair. */
+import type { AnswerRow } from "../../model/messages";
+import { boxesOfParts, centreOf, cornersOf, type Maps } from "../../model/mosaic";
+import { screenFromPlane, type View } from "../../model/mosaicview";
+import type { Point } from "../../model/affine";
+import type { Size } from "../../model/polygon";
+import { isGroundwork } from "../../model/table";
+import { rem } from "./rem";
+import type { Colour, Theme } from "./theme";
+
+
+export interface Plane {
+  maps: Maps;
+  frame: Size;
+  view: View;
+}
+
+/** Outline a frame; a light line on a dark one is seen on any picture. */
+export function drawOutline(
+  context: CanvasRenderingContext2D,
+  { maps, frame, view }: Plane,
+  place: number,
+  colour: string,
+  halo: string,
+): void {
+  const corners = cornersOf(maps, place, frame);
+  context.beginPath();
+  for (let k = 0; k < 4; k++) {
+    const { x, y } = screenFromPlane(view, { x: corners[2 * k], y: corners[2 * k + 1] });
+    context.lineTo(x, y);
+  }
+  context.closePath();
+  context.lineJoin = "round";
+  stroke(context, halo, 4.5);
+  stroke(context, colour, 2.25);
+}
+
+/** Write a frame's number at that corner of it which is farthest from another place, if the frame is in view. */
+export function drawNumber(
+  context: CanvasRenderingContext2D,
+  { maps, frame, view }: Plane,
+  place: number,
+  text: string,
+  colours: { paper: string; ink: string },
+  away: Point,
+  screen: Size,
+): void {
+  const corners = cornersOf(maps, place, frame);
+  const places = [0, 2, 4, 6].map((k) => screenFromPlane(view, { x: corners[k], y: corners[k + 1] }));
+  const [xs, ys] = [places.map(({ x }) => x), places.map(({ y }) => y)];
+  if (Math.max(...xs) < 0 || Math.min(...xs) > screen.width) return;
+  if (Math.max(...ys) < 0 || Math.min(...ys) > screen.height) return;
+  const centre = screenFromPlane(view, centreOf(maps, place, frame));
+  const from = screenFromPlane(view, away);
+  const distance = ({ x, y }: Point) => Math.hypot(x - from.x, y - from.y);
+  const corner = places.reduce((best, each) => (distance(each) > distance(best) + 1e-6 ? each : best));
+  const letters = setFont(context);
+  const [width, height] = [context.measureText(text).width + 0.8 * letters, 1.5 * letters];
+  // Outside of the corner, but on the screen.
+  const outward = (corner: number, centre: number, px: number) => corner - (corner < centre ? px : 0);
+  const x = clamp(outward(corner.x, centre.x, width), 2, screen.width - width - 2);
+  const y = clamp(outward(corner.y, centre.y, height), 2, screen.height - height - 2);
+  context.fillStyle = colours.paper;
+  context.beginPath();
+  context.roundRect(x, y, width, height, 4);
+  context.fill();
+  context.fillStyle = colours.ink;
+  context.textBaseline = "middle";
+  context.fillText(text, x + 0.4 * letters, y + height / 2 + 0.5);
+}
+
+/** Join the centres of answered pairs: a line is a yes, a dashed one a no. */
+export function drawAnswers(
+  context: CanvasRenderingContext2D,
+  { maps, frame, view }: Plane,
+  answers: readonly AnswerRow[],
+  placeOf: ReadonlyMap<number, number>,
+  theme: Theme,
+): void {
+  // One path a kind, the most telling on top.
+  for (const [kind, look] of Object.entries(LOOKS) as [AnswerKind, Look][]) {
+    context.beginPath();
+    for (const row of answers) {
+      if (kindOf(row) !== kind) continue;
+      const [i, j] = [placeOf.get(row.i), placeOf.get(row.j)];
+      if (i === undefined || j === undefined) continue;
+      const from = screenFromPlane(view, centreOf(maps, i, frame));
+      const to = screenFromPlane(view, centreOf(maps, j, frame));
+      context.moveTo(from.x, from.y);
+      context.lineTo(to.x, to.y);
+    }
+    context.setLineDash(look.dash);
+    context.globalAlpha = look.opacity;
+    stroke(context, theme[look.colour], look.width);
+  }
+  context.setLineDash([]);
+  context.globalAlpha = 1;
+}
+
+export type AnswerKind = "chain" | "no" | "unsure" | "yes" | "held";
+
+interface Look {
+  colour: Colour;
+  width: number;
+  dash: number[];
+  opacity: number;
+}
+
+/** In the order in which they are drawn. */
+export const LOOKS: Readonly<Record<AnswerKind, Look>> = {
+  chain: { colour: "inkSoft", width: 1, dash: [], opacity: 0.6 },
+  unsure: { colour: "inkSoft", width: 1.25, dash: [2, 4], opacity: 0.8 },
+  no: { colour: "bad", width: 1.25, dash: [5, 4], opacity: 0.75 },
+  yes: { colour: "good", width: 2, dash: [], opacity: 0.95 },
+  held: { colour: "warn", width: 2.5, dash: [], opacity: 1 },
+};
+
+function kindOf(row: AnswerRow): AnswerKind {
+  if (row.held) return "held";
+  if (row.verdict !== "yes") return row.verdict;
+  return isGroundwork(row) ? "chain" : "yes";
+}
+
+/** Name the parts that nothing joins, where there is room for it. */
+export function drawParts(
+  context: CanvasRenderingContext2D,
+  { maps, frame, view }: Plane,
+  parts: readonly number[],
+  theme: Theme,
+): void {
+  const counts: number[] = [];
+  parts.forEach((part) => (counts[part] = (counts[part] ?? 0) + 1));
+  if (counts.length < 2) return;
+  setFont(context);
+  context.textBaseline = "bottom";
+  boxesOfParts(maps, parts, frame).forEach((box, part) => {
+    const { x, y } = screenFromPlane(view, { x: box.left, y: box.top });
+    const width = view.scale * (box.right - box.left);
+    const text = [`part ${part + 1} · ${counts[part]} frames`, `part ${part + 1}`, `${part + 1}`].find(
+      (each) => context.measureText(each).width <= Math.max(width, 24),
+    );
+    if (text === undefined) return;
+    context.lineWidth = 3;
+    context.lineJoin = "round";
+    context.strokeStyle = theme.ground;
+    context.strokeText(text, x, y - 3);
+    context.fillStyle = theme.ink;
+    context.fillText(text, x, y - 3);
+  });
+}
+
+/** Mark the place that the keyboard means. */
+export function drawCrosshair(context: CanvasRenderingContext2D, { width, height }: Size, theme: Theme): void {
+  const [x, y] = [Math.round(width / 2), Math.round(height / 2)];
+  context.beginPath();
+  for (const [dx, dy] of [[1, 0], [-1, 0], [0, 1], [0, -1]]) {
+    context.moveTo(x + 4 * dx, y + 4 * dy);
+    context.lineTo(x + 14 * dx, y + 14 * dy);
+  }
+  stroke(context, theme.surface, 4);
+  stroke(context, theme.focus, 2);
+}
+
+/** `width`: CSS px at 16 px of type. */
+function stroke(context: CanvasRenderingContext2D, colour: string, width: number): void {
+  context.strokeStyle = colour;
+  context.lineWidth = (width * rem()) / 16;
+  context.stroke();
+}
+
+/** Returns the size of the letters, CSS px. */
+function setFont(context: CanvasRenderingContext2D): number {
+  const letters = 0.78 * rem();
+  context.font = `600 ${letters}px system-ui, sans-serif`;
+  return letters;
+}
+
+function clamp(value: number, least: number, most: number): number {
+  return Math.max(least, Math.min(most, value));
+}

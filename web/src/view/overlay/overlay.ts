@@ -1,0 +1,146 @@
+/** The two frames in one: blink, swipe, difference. */
+import type { Affine } from "../../model/affine";
+import { compose } from "../../model/affine";
+import { overlapInJ } from "../../model/knowledge";
+import { outlineOf } from "../../model/polygon";
+import { watch } from "../../state/observable";
+import { make } from "../mosaic/make";
+import type { Page } from "../page";
+import { listenForGestures } from "../question/gestures";
+import { paintFrame, strokeVisibly, trace } from "../question/painting";
+import { PALETTE } from "../question/palette";
+import { prepare, Repainting } from "../question/repainting";
+
+const BLINK_MS = 450;
+
+interface Pictures {
+  readonly i: ImageBitmap;
+  readonly j: ImageBitmap;
+}
+
+/** Lay frame j, under the current map, over frame i on a canvas of its own. */
+export function mountOverlay(host: HTMLElement, { app, sight }: Page): void {
+  const canvas = make("canvas", { "aria-hidden": "true" });
+  const caption = make("span", { class: "frame-label" });
+  const range = { type: "range", min: 0, max: 1, step: 0.005, value: 0.5 };
+  const slider = make("input", { ...range, "aria-label": "where the swipe divides" });
+  const element = make("div", { class: "overlay", "data-testid": "overlay", hidden: true }, canvas, caption, slider);
+  host.append(element);
+  let isJShown = false;
+  let timer = 0;
+
+  const repainting = new Repainting(() => {
+    const { question } = app.drawing;
+    const knowledge = app.drawing.knowledge.value;
+    if (question === null || knowledge === null || element.hidden) return;
+    const [i, j] = [app.pictures.ready(question.i), app.pictures.ready(question.j)];
+    if (i === null || j === null) return;
+    const { context, width, height } = prepare(canvas);
+    const screenFromI = sight.screenOfComparison({ width, height });
+    const screenFromJ = compose(screenFromI, knowledge.iFromJ);
+    const pictures = { i, j };
+    const comparison = sight.comparison.value;
+    const flipped = isJShown !== sight.isBlinking.value;
+    if (comparison === "blink") paintFrame(context, flipped ? j : i, flipped ? screenFromJ : screenFromI);
+    if (comparison === "swipe") paintSwipe(context, pictures, screenFromI, screenFromJ, Number(slider.value));
+    if (comparison === "difference") {
+      const region = overlapInJ(knowledge.iFromJ, app.drawing.frame);
+      paintDifference(context, pictures, screenFromI, screenFromJ, () => trace(context, region, screenFromJ));
+    }
+    trace(context, outlineOf(app.drawing.frame), screenFromJ);
+    strokeVisibly(context, PALETTE.j, 1);
+    const shown = comparison === "blink" ? `: frame ${flipped ? question.j : question.i}` : "";
+    const source = knowledge.source === "landmarks" ? "landmarks" : "prediction";
+    caption.textContent = `${comparison}${shown} · by the ${source}`;
+  });
+
+  sight.comparison.subscribe((comparison) => {
+    element.hidden = comparison === "side by side";
+    slider.hidden = comparison !== "swipe";
+    window.clearInterval(timer);
+    const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    // Where motion is not wanted, the person blinks by holding the key.
+    if (comparison === "blink" && !isStill) {
+      timer = window.setInterval(() => {
+        isJShown = !isJShown;
+        repainting.request();
+      }, BLINK_MS);
+    }
+    repainting.request();
+  });
+  slider.addEventListener("input", () => repainting.request());
+  new ResizeObserver(() => repainting.request()).observe(element);
+  watch([sight.viewport, sight.isBlinking, app.drawing.knowledge, app.question], () => repainting.request());
+  const swipeTo = (x: number) => {
+    slider.value = String(x / element.clientWidth);
+    repainting.request();
+  };
+  listenForGestures(
+    element,
+    {
+      grab: () => null,
+      onTap: ({ x }) => swipeTo(x),
+      onGrabbed: () => undefined,
+      onDrag: () => undefined,
+      onDragEnd: () => undefined,
+      onPan: (by) => sight.pan(by, "i", false),
+      onZoom: ({ x, y }, factor) => {
+        const { width, height } = sight.panel.value;
+        // The same place seen from the middle, which is what the two sizes have in common.
+        const at = { x: x - element.clientWidth / 2 + width / 2, y: y - element.clientHeight / 2 + height / 2 };
+        sight.zoom(factor, "i", at);
+      },
+      onHover: (place) => place !== null && sight.comparison.value === "swipe" && swipeTo(place.x),
+    },
+    () => ({ x: 0, y: 0 }),
+  );
+}
+
+function paintSwipe(
+  context: CanvasRenderingContext2D,
+  { i, j }: Pictures,
+  screenFromI: Affine,
+  screenFromJ: Affine,
+  share: number,
+): void {
+  const { clientWidth: width, clientHeight: height } = context.canvas;
+  const x = share * width;
+  paintFrame(context, i, screenFromI);
+  context.save();
+  context.beginPath();
+  context.rect(x, 0, width - x, height);
+  context.clip();
+  paintFrame(context, j, screenFromJ);
+  context.restore();
+  context.beginPath();
+  context.moveTo(x, 0);
+  context.lineTo(x, height);
+  strokeVisibly(context, "white", 2);
+}
+
+function paintDifference(
+  context: CanvasRenderingContext2D,
+  { i, j }: Pictures,
+  screenFromI: Affine,
+  screenFromJ: Affine,
+  traceOverlap: () => void,
+): void {
+  const { clientWidth: width, clientHeight: height } = context.canvas;
+  context.save();
+  context.globalAlpha = 0.25;
+  paintFrame(context, i, screenFromI);
+  context.restore();
+  context.save();
+  traceOverlap();
+  context.clip();
+  context.fillStyle = "black";
+  context.fillRect(0, 0, width, height);
+  paintFrame(context, i, screenFromI);
+  context.globalCompositeOperation = "difference";
+  paintFrame(context, j, screenFromJ);
+  // Added to itself: small differences are what one looks for.
+  context.globalCompositeOperation = "lighter";
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.drawImage(context.canvas, 0, 0);
+  context.restore();
+}

@@ -1,0 +1,83 @@
+/** What is shown instead of a question: how far the preparation is, why it failed, or why nothing is asked. */
+import type { Progress, State } from "../../model/messages";
+import { isOpen } from "../../model/stage";
+import type { Application } from "../../state/application";
+import { watch } from "../../state/observable";
+import { make } from "../mosaic/make";
+
+export function mountProgress(host: HTMLElement, app: Application): void {
+  const title = make("h2", {});
+  const words = make("p", {});
+  const bar = make("progress", { "aria-label": "progress" });
+  const details = make("p", { class: "details" });
+  const close = make("button", { type: "button", class: "quiet small", "aria-label": "close" }, "×");
+  const panel = make(
+    "section",
+    { class: "standstill", "data-testid": "progress", "aria-live": "polite" },
+    title,
+    words,
+    bar,
+    details,
+    close,
+  );
+  host.append(panel);
+  let dismissed = "";
+  close.addEventListener("click", () => {
+    dismissed = title.textContent;
+    panel.hidden = true;
+  });
+
+  watch([app.state, app.notice, app.question], () => {
+    const state = app.state.value;
+    const stage = app.notice.value?.stage ?? state?.stage;
+    const progress = app.notice.value?.progress ?? state?.progress ?? null;
+    const isWorking = state === null || stage === "preparing" || stage === "concluding";
+    const isBeside = app.question.value !== null;
+    const hasWords = isWorking || stage === "failed" || state.concluded || !isBeside;
+    title.textContent = titleOf(state, stage);
+    if (dismissed !== title.textContent) dismissed = "";
+    panel.hidden = !hasWords || (isBeside && dismissed !== "");
+    // Beside a question it is a note; without one it has the place of the frames.
+    panel.classList.toggle("beside", isBeside);
+    close.hidden = !isBeside;
+    panel.classList.toggle("failed", stage === "failed");
+    bar.hidden = !isWorking;
+    words.textContent = wordsOf(state, stage);
+    showProgress(bar, details, isWorking ? progress : null);
+  });
+}
+
+function titleOf(state: State | null, stage: State["stage"] | undefined): string {
+  if (state === null) return "Opening";
+  if (stage === "preparing") return `Preparing ${state.name}`;
+  if (stage === "failed") return "This cannot be annotated";
+  if (stage === "concluding") return "Making the mosaic and the report";
+  if (state.concluded) return "The mosaic is finished";
+  return "Nothing is asked any more";
+}
+
+function wordsOf(state: State | null, stage: State["stage"] | undefined): string {
+  if (state === null) return "";
+  if (stage === "failed") return state.failure ?? "The program does not say why; its window may tell more.";
+  if (stage === "preparing") return "Frames are read, and each is registered to the next. Then the questions come.";
+  if (stage === "concluding") return "You can go on answering meanwhile; then stop here once more.";
+  if (state.concluded) return `mosaic.png and report.html are in ${state.folder}.`;
+  if (!isOpen(state)) return "";
+  const why = (state.stopped ?? "There is no pair left to ask about").replace(/\.?$/, ".");
+  return (
+    `${why} Stop here to make the mosaic and the report, pick a pair yourself in the mosaic or the maps, ` +
+    "or press G for two frame numbers."
+  );
+}
+
+function showProgress(bar: HTMLProgressElement, details: HTMLElement, progress: Progress | null): void {
+  details.textContent = "";
+  bar.removeAttribute("value");
+  if (progress === null) return;
+  const { name, done, total } = progress;
+  details.textContent = total > 0 ? `${name}: ${done} of ${total}` : done > 0 ? `${name}: ${done}` : name;
+  if (total > 0) {
+    bar.max = total;
+    bar.value = done;
+  }
+}

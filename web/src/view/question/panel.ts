@@ -1,0 +1,127 @@
+/** One of the two large frames: its picture in the common pose, landmarks, pointer. */
+import { apply, distance, invert } from "../../model/affine";
+import { move } from "../../model/draft";
+import { pointOf } from "../../model/fit";
+import type { Side } from "../../model/messages";
+import { outlineOf } from "../../model/polygon";
+import type { Point } from "../../model/affine";
+import { paintCursor, paintDraft, paintProposal } from "../landmarks/marks";
+import { make } from "../mosaic/make";
+import type { Page } from "../page";
+import { listenForGestures } from "./gestures";
+import { paintFrame, strokeVisibly, trace } from "./painting";
+import { PALETTE } from "./palette";
+import { prepare } from "./repainting";
+
+const REACH_PX = 13;
+const REACH_OF_FINGER_PX = 24;
+
+export class Panel {
+  readonly element: HTMLElement;
+  readonly label = make("span", { class: "frame-label" });
+  readonly #canvas = make("canvas", { "aria-hidden": "true" });
+
+  constructor(
+    private readonly page: Page,
+    readonly side: Side,
+  ) {
+    this.element = make(
+      "div",
+      {
+        class: `frame frame-${side}`,
+        tabindex: "0",
+        role: "application",
+        "aria-roledescription": "frame",
+        "aria-describedby": "frames-hint",
+        "data-testid": `frame-${side}`,
+      },
+      this.#canvas,
+      this.label,
+    );
+    this.element.addEventListener("focus", () => page.sight.active.set(side));
+    this.#listen();
+  }
+
+  name(number: number, label: string, isTurned: boolean): void {
+    const turned = isTurned ? " · turned to fit" : "";
+    const frame = `frame ${number}`;
+    // Frames of a video are called so already; those of a folder by their files.
+    const details = label.startsWith(frame) ? label.slice(frame.length) : label === "" ? "" : ` · ${label}`;
+    this.label.replaceChildren(make("strong", {}, frame), details, turned);
+    this.element.setAttribute("aria-label", `${frame}${details}${turned}`);
+  }
+
+  /** Say where the frame's pixels are on the screen, for tests and tools. */
+  publish(): void {
+    this.element.dataset["screenFromFrame"] = this.page.sight.screenFrom(this.side).join(",");
+  }
+
+  paint(): void {
+    const { app, sight } = this.page;
+    const { side } = this;
+    const { context } = prepare(this.#canvas);
+    const { question, frame } = app.drawing;
+    const knowledge = app.drawing.knowledge.value;
+    if (question === null || knowledge === null) return;
+    const screenFromFrame = sight.screenFrom(side);
+    // While a key is held, the other frame takes this one's place.
+    const shown = sight.isBlinking.value ? (side === "i" ? "j" : "i") : side;
+    const planeOfShown = sight.screenOf(shown, side);
+    const picture = app.pictures.ready(question[shown]);
+    if (picture !== null) paintFrame(context, picture, planeOfShown);
+
+    trace(context, outlineOf(frame), sight.screenOf(side === "i" ? "j" : "i", side));
+    context.setLineDash([7, 5]);
+    strokeVisibly(context, PALETTE[side === "i" ? "j" : "i"], 1);
+    context.setLineDash([]);
+
+    const marking = { context, screenFromFrame, side };
+    const proposal = app.drawing.proposal.value;
+    const draft = app.drawing.draft.value;
+    if (proposal?.verdict === "yes" && proposal.sure) paintProposal(marking, proposal.landmarks);
+    paintDraft(marking, draft, knowledge);
+    const cursor = sight.cursor.value;
+    if (cursor?.side === side) paintCursor(marking, cursor.point);
+  }
+
+  #listen(): void {
+    const { app, sight, hand } = this.page;
+    const { side } = this;
+    const frameOf = (place: Point) => apply(invert(sight.screenFrom(side)), place);
+    const onScreen = (index: number) => {
+      const landmark = app.drawing.draft.value.landmarks[index]!;
+      return apply(sight.screenFrom(side), pointOf(landmark, side));
+    };
+    listenForGestures(
+      this.element,
+      {
+        grab: (place, isTouch) => {
+          const { landmarks, open } = app.drawing.draft.value;
+          // Somebody who looks for a partner may find it close to another landmark.
+          if (open !== null) return null;
+          const reach = isTouch ? REACH_OF_FINGER_PX : REACH_PX;
+          const distances = landmarks.map((_, index) => distance(onScreen(index), place));
+          const nearest = distances.indexOf(Math.min(...distances));
+          return nearest >= 0 && distances[nearest]! <= reach ? nearest : null;
+        },
+        onTap: (place) => {
+          this.element.focus({ preventScroll: true });
+          hand.tap(side, frameOf(place));
+        },
+        onGrabbed: (index) => {
+          sight.active.set(side);
+          hand.pick(index);
+        },
+        onDrag: (index, to, isFirst) => {
+          if (isFirst) app.drawing.remember();
+          app.drawing.adjust((draft) => move(draft, index, side, frameOf(to), "clicked"));
+        },
+        onDragEnd: () => undefined,
+        onPan: (by, alone) => sight.pan(by, side, alone),
+        onZoom: (at, factor) => sight.zoom(factor, side, at),
+        onHover: (place) => sight.pointer.set(place === null ? null : { side, point: frameOf(place) }),
+      },
+      onScreen,
+    );
+  }
+}

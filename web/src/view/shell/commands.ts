@@ -1,0 +1,95 @@
+/** What every command of the page does, whether by key or by button. */
+import type { Command } from "../../model/keys";
+import type { Page } from "../page";
+import { cycleTheme } from "./theme";
+
+/** What parts of the shell do themselves. */
+export interface ShellActions {
+  openHelp(): void;
+  openExports(): void;
+  askForPair(): void;
+  toggleLarge(part: "mosaic" | "overview"): void;
+  /** Make large parts small again; false where none is large. */
+  shrink(): boolean;
+}
+
+export type Commands = Readonly<Record<Exclude<Command, Direction | "blink">, () => void>> & {
+  /** Back to the suggested pair, at once. */
+  suggested(): void;
+};
+type Direction = "left" | "right" | "up" | "down";
+
+export function makeCommands({ app, sight, hand, snapping }: Page, shell: ShellActions): Commands {
+  const confirm = () => {
+    const problem = app.drawing.knowledge.value?.problem ?? null;
+    if (problem === null) void app.give("yes");
+    else app.say(problem, "warning");
+  };
+  const suggested = () => void app.next();
+  return {
+    yes: () => {
+      const { landmarks, open } = app.drawing.draft.value;
+      if (landmarks.length > 0 || open !== null) return confirm();
+      focusFrame("i");
+      app.say("Overlap: click a point in one frame, then the same point in the other. Three are needed.");
+    },
+    no: () => void app.give("no"),
+    unsure: () => void app.give("unsure"),
+    confirm: () => {
+      if (acceptExpected()) return;
+      if (sight.cursor.value !== null) return place();
+      if (app.drawing.draft.value.landmarks.length > 0) confirm();
+    },
+    accept: () => hand.takeProposal(),
+    reject: () => hand.rejectProposal(),
+    place,
+    snap: () => void snapping.snap(),
+    snapAll: () => void snapping.snapAll(),
+    remove: () => hand.remove(),
+    switch: () => hand.switchOff(),
+    nextLandmark: () => hand.step(1),
+    previousLandmark: () => hand.step(-1),
+    zoomIn: () => sight.zoom(1.25),
+    zoomOut: () => sight.zoom(1 / 1.25),
+    fit: () => sight.fit(),
+    actual: () => sight.zoomTo(1),
+    couple: () => {
+      sight.isCoupled.set(!sight.isCoupled.value);
+      app.say(sight.isCoupled.value ? "The frames move together." : "Each frame moves alone.");
+    },
+    loupe: () => sight.hasLoupe.set(!sight.hasLoupe.value),
+    overlay: () => sight.cycleComparison(),
+    undo: () => (app.drawing.canUndo ? app.drawing.undo() : void app.undo()),
+    redo: () => (app.drawing.canRedo ? app.drawing.redo() : void app.redo()),
+    next: () => {
+      if (hand.letGo() || shell.shrink()) return;
+      if (sight.comparison.value !== "side by side") return sight.comparison.set("side by side");
+      if (app.question.value?.suggested === false) suggested();
+    },
+    suggested,
+    go: () => shell.askForPair(),
+    mosaic: () => shell.toggleLarge("mosaic"),
+    overview: () => shell.toggleLarge("overview"),
+    exports: () => shell.openExports(),
+    conclude: () => void app.conclude(),
+    theme: () => app.say(`Colours: ${cycleTheme()}.`),
+    help: () => shell.openHelp(),
+  };
+
+  function place(): void {
+    if (acceptExpected()) return;
+    hand.placeAtCursor();
+    focusFrame(sight.active.value);
+  }
+
+  /** By keys the focus goes with the frame that they act on. */
+  function acceptExpected(): boolean {
+    const isAccepted = hand.accept();
+    if (isAccepted && document.activeElement?.matches(".frame")) focusFrame(sight.active.value);
+    return isAccepted;
+  }
+}
+
+function focusFrame(side: "i" | "j"): void {
+  document.querySelector<HTMLElement>(`[data-testid="frame-${side}"]`)?.focus({ preventScroll: true });
+}

@@ -1,0 +1,62 @@
+/** The line above everything: the project, whether all is saved, how good the mosaic is, what can be done always. */
+import { isOpen } from "../../model/stage";
+import { standing } from "../../model/words";
+import { watch } from "../../state/observable";
+import { makeExportMenu } from "../export/menu";
+import { make } from "../mosaic/make";
+import type { Page } from "../page";
+import { makeKeyButton } from "./button";
+import type { Commands } from "./commands";
+
+export function makeHeader({ app }: Page, commands: Commands): HTMLElement {
+  const name = make("h1", {}, "smalti");
+  const source = make("span", { class: "source" });
+  const saved = make("span", { class: "saved", role: "status", "data-testid": "saved" });
+  const now = make("p", { class: "standing" });
+  const undo = makeKeyButton({ text: "undo", key: "z", testid: "undo", act: commands.undo });
+  const redo = makeKeyButton({ text: "redo", key: "Shift+z", testid: "redo", act: commands.redo });
+  const themes = "light, dark, as the system";
+  const theme = makeKeyButton({ text: "theme", key: "t", class: "quiet", title: themes, act: commands.theme });
+  const stop = makeKeyButton({
+    text: "stop here",
+    key: "e",
+    testid: "conclude",
+    title: "finish: make the mosaic and the report from the answers so far",
+    act: commands.conclude,
+  });
+  const help = makeKeyButton({ text: "keys", key: "?", class: "quiet", title: "all keys", act: commands.help });
+
+  watch([app.sender.saving, app.voice.connected], () => {
+    const saving = app.sender.saving.value;
+    const isAway = saving.kind === "waiting" || !app.voice.connected.value;
+    saved.classList.toggle("away", isAway);
+    saved.classList.toggle("busy", saving.kind === "saving");
+    const away = "the program does not answer";
+    if (saving.kind === "waiting") saved.textContent = `not on disk yet: ${away}, next try in ${saving.seconds} s`;
+    else if (saving.kind === "saving") saved.textContent = "saving…";
+    else saved.textContent = isAway ? away : "saved ✓";
+  });
+  watch([app.state, app.forecast, app.drawing.draft, app.question], () => {
+    const state = app.state.value;
+    source.textContent = state?.name ?? "";
+    source.title = state?.source ?? "";
+    document.title = state === null ? "smalti" : `${state.name} · smalti`;
+    now.textContent = state === null || !isOpen(state) ? "" : standing(state, app.forecast.value);
+    const { canUndo, canRedo } = app.drawing;
+    setStep(undo, canUndo ? "what was drawn last" : state?.undo, "undo");
+    setStep(redo, canRedo ? "what was drawn" : state?.redo, "redo");
+    stop.disabled = state === null || state.stage !== "asking" || !isOpen(state);
+  });
+  return make(
+    "header",
+    { class: "top" },
+    make("div", { class: "title" }, name, source, saved),
+    now,
+    make("nav", { "aria-label": "at any time" }, undo, redo, makeExportMenu(app), stop, theme, help),
+  );
+}
+
+function setStep(button: HTMLButtonElement, what: string | null | undefined, verb: string): void {
+  button.disabled = what == null;
+  button.title = what == null ? `nothing to ${verb}` : `${verb}: ${what}`;
+}
