@@ -47,6 +47,7 @@ export interface Api {
   conclude(step: Step): Promise<State>;
   frameAddress(frame: number): string;
   sheetAddress(sheet: number): string;
+  readonly maskAddress: string;
   exportAddress(name: ExportName): string;
   readonly eventsAddress: string;
 }
@@ -97,6 +98,7 @@ export function connect(root = "/api"): Api {
     conclude: (step) => post("conclude", step),
     frameAddress: (frame) => `${root}/frames/${frame}.jpg`,
     sheetAddress: (sheet) => `${root}/sheets/${sheet}.jpg`,
+    maskAddress: `${root}/mask.png`,
     exportAddress: (name) => `${root}/exports/${name}`,
     eventsAddress: `${root}/events`,
   };

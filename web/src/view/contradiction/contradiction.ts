@@ -3,7 +3,7 @@ import type { Contradiction, Question, Side } from "../../model/messages";
 import { pointOf } from "../../model/fit";
 import { verdictWords } from "../../model/words";
 import type { Application } from "../../state/application";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 import { PALETTE } from "../question/palette";
 
 export function mountContradiction(host: HTMLElement, app: Application): void {

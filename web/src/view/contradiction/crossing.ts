@@ -1,7 +1,7 @@
 /** Asks whose answer counts when two people answered the same pair. */
 import { plural, verdictWords } from "../../model/words";
 import type { Application, Crossing } from "../../state/application";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 
 export function mountCrossing(host: HTMLElement, app: Application): void {
   const words = make("p", {});

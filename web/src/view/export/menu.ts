@@ -1,7 +1,7 @@
 /** The menu of exports: links that the browser downloads. */
 import type { ExportName } from "../../state/api";
 import type { Application } from "../../state/application";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 
 const EXPORTS: readonly (readonly [ExportName, string, string])[] = [
   ["landmarks.csv", "landmarks", "all landmarks of all pairs, CSV"],

@@ -1,7 +1,7 @@
 /** All keys, made from the table that handles them. */
 import type { Group } from "../../model/keys";
 import { BINDINGS, keyLabel } from "../../model/keys";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 
 const GESTURES: readonly (readonly [string, string])[] = [
   ["click, tap", "set a point; the first one in a frame, then its partner in the other"],

@@ -2,7 +2,7 @@
 import type { Landmark } from "../../model/messages";
 import { px } from "../../model/words";
 import { watch } from "../../state/observable";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 import type { Page } from "../page";
 import { toneOf } from "../../model/tone";
 

@@ -6,7 +6,7 @@ import { other } from "../../model/knowledge";
 import type { Side } from "../../model/messages";
 import type { Spot } from "../../state/sight";
 import { watch } from "../../state/observable";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 import type { Page } from "../page";
 import { paintFrame, strokeVisibly } from "../question/painting";
 import { PALETTE } from "../question/palette";

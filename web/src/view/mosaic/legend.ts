@@ -1,7 +1,7 @@
 /** What colours and lines mean. */
 import { place, ticks, formatPx, type Axis } from "../../model/chart";
 import { shade, type Scale } from "../../model/colour";
-import { make, makeSvg } from "./make";
+import { make, makeSvg } from "../make";
 import { LOOKS, type AnswerKind } from "./marks";
 import { rem } from "./rem";
 

@@ -10,7 +10,7 @@ import { watch } from "../../state/observable";
 import { watchGestures } from "./gestures";
 import { handleKeys } from "./keys";
 import { makeAnswerLegend, makeColourBar } from "./legend";
-import { make } from "./make";
+import { make } from "../make";
 import type { Mode, Overlay } from "./overlay";
 import { mountPicker, type Here } from "./picker";
 import { rem } from "./rem";

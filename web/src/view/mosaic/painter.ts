@@ -69,7 +69,7 @@ export class Painter {
       frame: { width, height },
       sheetAddresses: Array.from({ length: sheets.count }, (_, k) => absolute(api.sheetAddress(k))),
       // Beside the folder of the sheets.
-      maskAddress: masked ? new URL("../mask.png", absolute(api.sheetAddress(0))).href : null,
+      maskAddress: masked ? absolute(api.maskAddress) : null,
       frameAddresses: numbers.map((number) => absolute(api.frameAddress(number))),
     });
     this.#arrivals++;

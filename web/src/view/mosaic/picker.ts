@@ -1,6 +1,6 @@
 /** The frames at a place: a list to pick two from, and the button that asks about them. */
 import { plural, px } from "../../model/words";
-import { make } from "./make";
+import { make } from "../make";
 
 /** A frame that shows the place. */
 export interface Here {

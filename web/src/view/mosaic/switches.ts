@@ -1,5 +1,5 @@
 /** A row of choices of which one holds; the arrow keys move between them, as between radio buttons. */
-import { make, setAttributes } from "./make";
+import { make, setAttributes } from "../make";
 
 export interface Choice<T extends string> {
   value: T;

@@ -4,7 +4,7 @@ import { compose } from "../../model/affine";
 import { overlapInJ } from "../../model/knowledge";
 import { outlineOf } from "../../model/polygon";
 import { watch } from "../../state/observable";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 import type { Page } from "../page";
 import { listenForGestures } from "../question/gestures";
 import { paintFrame, strokeVisibly, trace } from "../question/painting";

@@ -3,7 +3,7 @@ import type { AnswerRow, Author, Verdict } from "../../model/messages";
 import { arrange, FIRST_FILTER, FIRST_ORDER, nextOrder, rowsOnScreen, type Column } from "../../model/table";
 import { plural } from "../../model/words";
 import type { App } from "../../state/app";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 import { rem } from "../mosaic/rem";
 import { COLUMNS, makeRow } from "./row";
 

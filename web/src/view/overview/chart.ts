@@ -4,7 +4,7 @@ import { cellAt, colourCells, formatValue, open, showAll, windowFor } from "../.
 import type { Cell, OpenMap } from "../../model/pairmap";
 import type { Api } from "../../state/api";
 import { makeColourBar } from "../mosaic/legend";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 import { drawMarks } from "./mapmarks";
 import type { Sight } from "./sight";
 

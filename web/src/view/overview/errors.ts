@@ -4,7 +4,7 @@ import type { Axis } from "../../model/chart";
 import type { ErrorAfter, State } from "../../model/messages";
 import { plural, px } from "../../model/words";
 import type { App } from "../../state/app";
-import { make, makeSvg } from "../mosaic/make";
+import { make, makeSvg } from "../make";
 import { rem } from "../mosaic/rem";
 
 /** Rem around the curve. */

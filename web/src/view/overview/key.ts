@@ -1,6 +1,6 @@
 /** What the marks on the maps mean. */
 import { verdictWords } from "../../model/words";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 import { rem } from "../mosaic/rem";
 import { drawMark, type Mark } from "./mapmarks";
 

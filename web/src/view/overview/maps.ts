@@ -5,7 +5,7 @@ import { bestPair, open, panMap, showAll, zoomMap } from "../../model/pairmap";
 import type { App } from "../../state/app";
 import { watch } from "../../state/observable";
 import { watchGestures } from "../mosaic/gestures";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 import { rem } from "../mosaic/rem";
 import { makeSwitch } from "../mosaic/switches";
 import { watchTheme } from "../mosaic/theme";

@@ -1,7 +1,7 @@
 /** The overview: the error by answers, maps of all pairs, the table of answers; one of them at a time. */
 import "../../style/overview.css";
 import type { App } from "../../state/app";
-import { make, setAttributes } from "../mosaic/make";
+import { make, setAttributes } from "../make";
 import { mountAnswers } from "./answers";
 import { mountErrors } from "./errors";
 import { mountMaps } from "./maps";

@@ -2,7 +2,7 @@
 import type { AnswerRow } from "../../model/messages";
 import type { Column } from "../../model/table";
 import { px, verdictWords } from "../../model/words";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 
 export const COLUMNS: readonly { column: Column; words: string; title: string }[] = [
   { column: "pair", words: "Frames", title: "The two frames" },

@@ -3,7 +3,7 @@ import type { Progress, State } from "../../model/messages";
 import { isOpen } from "../../model/stage";
 import type { Application } from "../../state/application";
 import { watch } from "../../state/observable";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 
 export function mountProgress(host: HTMLElement, app: Application): void {
   const title = make("h2", {});

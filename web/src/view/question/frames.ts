@@ -3,7 +3,7 @@ import type { Affine } from "../../model/affine";
 import { affineOf, scaleOf } from "../../model/affine";
 import { watch } from "../../state/observable";
 import { mountLoupes } from "../loupe/loupe";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 import { mountOverlay } from "../overlay/overlay";
 import type { Page } from "../page";
 import { Panel } from "./panel";

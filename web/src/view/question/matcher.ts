@@ -1,6 +1,6 @@
 /** What the matcher says of the pair, to accept or to hide. */
 import { matcherSays } from "../../model/words";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 import type { Page } from "../page";
 import { makeKeyButton } from "../shell/button";
 

@@ -6,7 +6,7 @@ import type { Side } from "../../model/messages";
 import { outlineOf } from "../../model/polygon";
 import type { Point } from "../../model/affine";
 import { paintCursor, paintDraft, paintProposal } from "../landmarks/marks";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 import type { Page } from "../page";
 import { listenForGestures } from "./gestures";
 import { paintFrame, strokeVisibly, trace } from "./painting";

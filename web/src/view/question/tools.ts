@@ -1,7 +1,7 @@
 /** Small buttons above the frames for what keys and gestures do too. */
 import type { Cell } from "../../state/observable";
 import { COMPARISONS } from "../../state/sight";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 import type { Page } from "../page";
 
 export function makeTools({ sight }: Page): HTMLElement {

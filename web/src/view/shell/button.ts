@@ -1,6 +1,6 @@
 /** A button that shows its key. */
 import { keyLabel } from "../../model/keys";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 
 export interface ButtonSpec {
   readonly text: string;

@@ -3,7 +3,7 @@ import type { Given } from "../../model/messages";
 import { verdictWords, whyAsked } from "../../model/words";
 import { isSamePair } from "../../state/drawing";
 import { watch } from "../../state/observable";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 import type { Page } from "../page";
 import { makeMatcherStrip } from "../question/matcher";
 import { makeKeyButton } from "./button";

@@ -1,6 +1,6 @@
 /** Asks for the numbers of two frames to look at. */
 import type { App } from "../../state/app";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 
 export function makeGoDialog(app: App): HTMLDialogElement {
   const [first, second] = [makeField("first frame"), makeField("second frame")];

@@ -3,7 +3,7 @@ import { isOpen } from "../../model/stage";
 import { standing } from "../../model/words";
 import { watch } from "../../state/observable";
 import { makeExportMenu } from "../export/menu";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 import type { Page } from "../page";
 import { makeKeyButton } from "./button";
 import type { Commands } from "./commands";

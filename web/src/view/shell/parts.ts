@@ -1,5 +1,5 @@
 /** A part beside the frames that can have the whole window. */
-import { make } from "../mosaic/make";
+import { make } from "../make";
 import { makeKeyButton } from "./button";
 
 export interface Part {

@@ -4,7 +4,7 @@ import { mountCrossing } from "../contradiction/crossing";
 import { openExportMenu } from "../export/menu";
 import { makeHelp } from "../help/help";
 import { mountLandmarks } from "../landmarks/list";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 import { mountMosaic } from "../mosaic/mosaic";
 import { mountOverview } from "../overview/overview";
 import type { Page } from "../page";

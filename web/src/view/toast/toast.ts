@@ -1,6 +1,6 @@
 /** Short messages on the screen and for a screen reader. */
 import type { Application } from "../../state/application";
-import { make } from "../mosaic/make";
+import { make } from "../make";
 
 const SHOWN_MS = { info: 4500, warning: 12000 };
 
