@@ -2,7 +2,7 @@
 
     python examples/screenshots.py ../shared/data/caliterra/frames docs/images
 
-The answers are the matcher's landmarks, clicked one by one; one answer is wrong on purpose.
+The answers are the matcher's landmarks. That of a contradiction is kept by tests/page in test-artefacts/.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ FLAGS = (
 )
 CLICKED = 5
 ANSWERED = 4
-WRONG_PX = 120.0
 
 
 def main() -> None:
@@ -53,34 +52,26 @@ def take(address: str, output: Path) -> None:
             page.wait_for_selector("[data-testid=proposal]")
             page.keyboard.press("a")
             confirm(page)
-        click_landmarks(page, 0.0)
+        click_landmarks(page)
         page.wait_for_timeout(1500)
         page.screenshot(path=output / "annotate-landmarks.png")
         page.keyboard.press("o")
         page.click("[data-testid=tab-maps]")
         page.wait_for_timeout(2500)
         page.screenshot(path=output / "annotate-maps.png")
-        page.keyboard.press("o")
-        confirm(page)
-        page.wait_for_timeout(1000)
-        click_landmarks(page, WRONG_PX)
-        page.get_by_test_id("confirm").click()
-        page.get_by_test_id("contradiction").wait_for()
-        page.wait_for_timeout(2500)
-        page.screenshot(path=output / "annotate-contradiction.png")
         browser.close()
 
 
-def click_landmarks(page: Page, off_px: float) -> None:
-    """Click some of the matcher's landmarks in both frames, those of the second frame off by so much."""
+def click_landmarks(page: Page) -> None:
+    """Click some of the matcher's landmarks in both frames."""
     question = page.get_by_test_id("question")
     i, j = question.get_attribute("data-i"), question.get_attribute("data-j")
     proposal = page.request.get(f"{page.url}api/pairs/{i}/{j}/proposal").json()
     for mark in proposal["landmarks"][:CLICKED]:
         page.keyboard.press("0")
-        for side, by in (("i", 0.0), ("j", off_px)):
+        for side in ("i", "j"):
             page.wait_for_timeout(400)
-            page.mouse.click(*place(page, side, mark[f"x_{side}"] + by, mark[f"y_{side}"]))
+            page.mouse.click(*place(page, side, mark[f"x_{side}"], mark[f"y_{side}"]))
     page.keyboard.press("0")
 
 
