@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TypeVar
 
 from smalti.annotation.course import Foreseen, Moment
 from smalti.annotation.supposition import count_answers, suppose_yes
 from smalti.errors import SmaltiError
 from smalti.loop import ActiveLoop
 from smalti.records import Answer, Author, Pair, Verdict
+
+T = TypeVar("T")
+
+CALM_SECONDS = 0.7
+"""Nothing is computed ahead until the page has asked for nothing that long: it would wait for the step."""
 
 
 class Foresight:
@@ -25,6 +33,7 @@ class Foresight:
         self._prefetch = prefetch
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="foresight")
         self._moment: Moment | None = None
+        self._asked = time.monotonic()
         self.states: dict[Foreseen, ActiveLoop] = {}
         self._more: dict[str, tuple[int, bool]] = {}
 
@@ -32,7 +41,12 @@ class Foresight:
         """Begin to compute what follows on a state; what followed on others is forgotten."""
         self._moment = moment
         self.states = {}
+        self.wait()
         self._thread.submit(self._run, moment)
+
+    def wait(self) -> None:
+        """Let somebody else compute first, who needs it now."""
+        self._asked = time.monotonic()
 
     def count(self, moment: Moment, target_px: float) -> tuple[int, bool] | None:
         """Return how many answers the target is away and whether even so many are not enough; None if overtaken."""
@@ -60,21 +74,38 @@ class Foresight:
     def _run(self, moment: Moment) -> None:
         # A supposed answer that the engine refuses is not foreseen: it will be refused in earnest, and said.
         for verdict in (Verdict.NO, Verdict.UNSURE, Verdict.YES):
-            try:
-                with self._engine:
-                    if self._moment is not moment or moment.loop.best is None:
-                        return
-                    pair = moment.loop.best.pair
-                    if verdict is Verdict.YES:
-                        answer = suppose_yes(moment.loop, pair)
-                    else:
-                        answer = Answer(pair, verdict, author=Author.PERSON)
-                    after = moment.loop.record(answer)
-                    _ = after.predicted_error_px
-                    if verdict is not Verdict.YES:
-                        self.states[(moment.key, pair, verdict)] = after
-                    best = after.best
-                if best is not None:
-                    self._prefetch(best.pair)
-            except SmaltiError:
-                continue
+            with suppress(SmaltiError, _OvertakenError):
+                self._foresee(moment, verdict)
+
+    def _foresee(self, moment: Moment, verdict: Verdict) -> None:
+        best = self._step(moment, lambda: moment.loop.best)
+        if best is None:
+            return
+        after = self._step(moment, lambda: moment.loop.record(_suppose(moment.loop, best.pair, verdict)))
+        # Piece by piece: whoever asks meanwhile waits for one piece only.
+        self._step(moment, lambda: after.external)
+        self._step(moment, lambda: after.view.external_probabilities)
+        self._step(moment, lambda: after.view.centres)
+        following = self._step(moment, lambda: after.best)
+        if following is not None:
+            self._prefetch(following.pair)
+        self._step(moment, lambda: after.predicted_error_px)
+        if verdict is not Verdict.YES:
+            self.states[(moment.key, best.pair, verdict)] = after
+
+    def _step(self, moment: Moment, compute: Callable[[], T]) -> T:
+        """Compute something as soon as nobody needs the engine; raise where the question was answered meanwhile."""
+        while self._moment is moment and time.monotonic() - self._asked < CALM_SECONDS:
+            time.sleep(0.05)
+        with self._engine:
+            if self._moment is not moment:
+                raise _OvertakenError
+            return compute()
+
+
+class _OvertakenError(Exception):
+    """The question was answered before all was foreseen."""
+
+
+def _suppose(loop: ActiveLoop, pair: Pair, verdict: Verdict) -> Answer:
+    return suppose_yes(loop, pair) if verdict is Verdict.YES else Answer(pair, verdict, author=Author.PERSON)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -59,6 +60,8 @@ class Session:
         self._pictures.prepare(progress)
         self._clerk = Clerk(opened.groundwork.agent, self._ledger, self._engine)
         self._foresight = Foresight(self._engine, self._prefetch)
+        # What the first page asks for is there when it asks.
+        _ = self._ledger.loop.best, self._ledger.loop.agreement.refined
         self._matrices: dict[tuple[say.MapKind, int], NDArray[np.float64]] = {}  # those of the latest revision
         self._turn()
 
@@ -92,7 +95,7 @@ class Session:
 
     def state(self) -> say.State:
         """Say where things stand."""
-        with self._engine:
+        with self._at_once():
             clerk, settings = self._clerk, self._opened.settings
             working = say.Progress(name="the matcher answers", done=clerk.answered, total=0)
             return describe_state(
@@ -106,13 +109,13 @@ class Session:
 
     def question(self) -> say.Question | None:
         """Return the question that is most worth asking; None while the matcher is at work, or where none is left."""
-        with self._engine:
+        with self._at_once():
             best = self._ledger.loop.best
             return None if best is None or self._clerk.is_working else self._ask(best.pair)
 
     def look(self, i: int, j: int) -> say.Question:
         """Return any pair as a question."""
-        with self._engine:
+        with self._at_once():
             return self._ask(self._ledger.inner(Pair(i, j)))
 
     def propose(self, i: int, j: int) -> say.Proposal:
@@ -123,7 +126,7 @@ class Session:
 
     def forecast(self, i: int, j: int) -> say.Forecast:
         """Say what a yes on a pair would bring, and how many answers the target is away."""
-        with self._engine:
+        with self._at_once():
             moment, pair = self._ledger.course.now, self._ledger.inner(Pair(i, j))
             revision, now_px = self.revision, moment.loop.predicted_error_px
             after_px = now_px
@@ -143,18 +146,18 @@ class Session:
 
     def mosaic(self) -> say.LiveMosaic:
         """Return where every frame lies."""
-        with self._engine:
+        with self._at_once():
             return describe_mosaic(self._ledger)
 
     def answers(self) -> list[say.AnswerRow]:
         """Return all answers in force."""
-        with self._engine:
+        with self._at_once():
             return list_answers(self._ledger)
 
     def give(self, request: say.GiveAnswer) -> say.Outcome:
         """Keep a person's answer, and return the next question."""
         pair = Pair(request.i, request.j)
-        with self._engine:
+        with self._at_once():
             self._ledger.inner(pair)
             entry = read_answer(request, self._ledger.role_of(pair), self.project.outline)
             self.project.store.keep_answer(entry, seen=request.seen)
@@ -164,7 +167,7 @@ class Session:
     def remove(self, request: say.RemoveAnswer) -> say.Outcome:
         """Take an answer back. One that the chain was made of is replaced by a person's "cannot tell"."""
         pair = Pair(request.i, request.j)
-        with self._engine:
+        with self._at_once():
             self._ledger.inner(pair)
             role = self._ledger.role_of(pair)
             if role is Role.LOOP:
@@ -177,21 +180,21 @@ class Session:
 
     def undo(self, request: say.Step) -> say.Outcome:
         """Take back what a person did last."""
-        with self._engine:
+        with self._at_once():
             undone = self.project.store.undo(seen=request.seen)
             self._ledger.take_up()
             return self._outcome(f"undone: {describe_act(undone)}")
 
     def redo(self, request: say.Step) -> say.Outcome:
         """Bring back what was undone last."""
-        with self._engine:
+        with self._at_once():
             redone = self.project.store.redo(seen=request.seen)
             self._ledger.take_up()
             return self._outcome(f"redone: {describe_act(redone)}")
 
     def conflict(self, error: ChangedMeanwhileError) -> say.Conflict:
         """Say what somebody else did in the meantime."""
-        with self._engine:
+        with self._at_once():
             pair = error.pair
             known = None if pair is None else self._ledger.history.answer_of(pair)
             return say.Conflict(
@@ -205,7 +208,7 @@ class Session:
     def check(self, request: say.CheckLandmarks) -> say.Checked:
         """Tell what is wrong with landmarks, and whether they would contradict what is known."""
         pair = Pair(request.i, request.j)
-        with self._engine:
+        with self._at_once():
             inner, loop = self._ledger.inner(pair), self._ledger.loop
             try:
                 landmarks = read_landmarks(pair, request.landmarks, self.project.outline)
@@ -224,7 +227,7 @@ class Session:
 
     def pair_map(self, kind: say.MapKind, row: int, column: int, frames: int, size: int) -> say.PairMap:
         """Return a window of a matrix over all pairs."""
-        with self._engine:
+        with self._at_once():
             revision = self.revision
             if (kind, revision) not in self._matrices:
                 self._matrices = {known: matrix for known, matrix in self._matrices.items() if known[1] == revision}
@@ -246,7 +249,7 @@ class Session:
 
     def export(self, name: str) -> tuple[str, bytes | Path]:
         """Return a file for other programs by its name: its media type and content, a path if it is to be deleted."""
-        with self._engine:
+        with self._at_once():
             maps, sigma_px = live_maps(self._ledger)
         # Another handle on the same files: a source is read by one thread at a time.
         with self._opened.again() as project:
@@ -254,12 +257,12 @@ class Session:
 
     def conclude(self, progress: Progress) -> None:
         """Finish the mosaic by the answers so far, render it and report; people may go on answering meanwhile."""
-        with self._engine:
+        with self._at_once():
             loop = self._ledger.loop
         with self._opened.again() as project:
             groundwork = self._opened.lay_again(project, Silence())
             conclude(project, groundwork, loop.settle(), self._opened.settings.finish, progress)
-        with self._engine:
+        with self._at_once():
             self._ledger.take_up()
         self._on_change()
 
@@ -271,6 +274,13 @@ class Session:
         self._ledger.keep_predictions()
         self._shown.close()
         self.project.close()
+
+    @contextmanager
+    def _at_once(self) -> Iterator[None]:
+        """Have the engine for oneself, before what is computed ahead."""
+        self._foresight.wait()
+        with self._engine:
+            yield
 
     def _ask(self, inner: Pair) -> say.Question:
         ledger = self._ledger
