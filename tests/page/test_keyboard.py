@@ -1,0 +1,96 @@
+"""Whoever has no mouse can do everything."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.page.correspondence import given
+
+
+@pytest.mark.parametrize(("key", "verdict"), [("n", "no"), ("u", "unsure")])
+def test_an_answer_is_one_key(person, program, key, verdict):
+    asked = person.look().pair
+    person.after(lambda: person.press(key))
+    last = given(program)[-1]
+    assert (last["i"], last["j"], last["verdict"]) == (asked.i, asked.j, verdict)
+
+
+def test_undo_and_redo_are_one_key_each(person, program):
+    person.after(lambda: person.press("u"))
+    with_it = given(program)
+    person.after(lambda: person.press("z"))
+    assert given(program) == with_it[:-1]
+    person.after(lambda: person.press("Shift+z"))
+    assert given(program) == with_it
+
+
+def test_landmarks_are_set_by_the_cursor_and_confirmed(person, program):
+    person.press("y")
+    person.see("frame-j").focus()
+    for at, way in enumerate((["Shift+ArrowUp"], ["Shift+ArrowLeft", "ArrowDown"], ["Shift+ArrowRight", "ArrowDown"])):
+        # Space sets the point in one frame and takes the expected place in the other; Escape lets go of the landmark.
+        person.press(*way, "Space", "Space")
+        expect(person.see("landmark")).to_have_count(at + 1)
+        person.press("Escape")
+    person.after(lambda: person.press("Enter"))
+    last = given(program)[-1]
+    assert (last["verdict"], last["landmarks"]) == ("yes", 3)
+
+
+def test_a_key_that_is_held_answers_one_question_only(person, program):
+    before = len(given(program))
+    person.after(lambda: person.page.keyboard.down("n"))
+    # Down again without having been up: what a keyboard sends while a key is held.
+    for _ in range(3):
+        person.page.keyboard.down("n")
+    person.page.keyboard.up("n")
+    person.wait_until_saved()
+    assert len(given(program)) == before + 1
+
+
+def test_help_names_every_key_and_goes_away(person):
+    person.press("?")
+    keys = person.see("help")
+    expect(keys).to_be_visible()
+    for words in ("no overlap", "cannot tell", "undo", "redo", "snap"):
+        expect(keys).to_contain_text(words)
+    person.press("Escape")
+    expect(keys).to_be_hidden()
+
+
+@pytest.mark.parametrize("key", ["y", "n", "u", "z", "Enter"])
+def test_keys_typed_into_a_field_are_no_answers(person, program, key):
+    before = person.look()
+    person.press("g", key, "Escape")
+    expect(person.page.get_by_role("dialog")).to_have_count(0)
+    assert program.get("api/state")["revision"] == before.revision
+    assert person.look() == before
+
+
+def test_every_part_can_be_reached_by_tab(person):
+    reached = set()
+    for _ in range(80):
+        person.press("Tab")
+        reached.add(
+            person.page.evaluate(
+                "() => document.activeElement?.closest('[data-testid]')?.getAttribute('data-testid') ?? ''"
+            )
+        )
+    assert {"verdict-yes", "verdict-no", "verdict-unsure", "frame-i", "frame-j", "mosaic", "overview"} <= reached
+
+
+def test_every_control_has_a_name(person):
+    nameless = person.page.evaluate(
+        """() => [...document.querySelectorAll("button, input, select, [role=button], [role=tab]")]
+            .filter((element) => element.checkVisibility({ visibilityProperty: true }))
+            .filter((element) => !(element.innerText || element.getAttribute("aria-label") || element.title
+                || element.labels?.length || element.getAttribute("aria-labelledby")))
+            .map((element) => element.outerHTML)"""
+    )
+    assert nameless == []
+
+
+def test_a_screen_reader_finds_the_landmarks_of_the_page(person):
+    for role in ("banner", "main", "navigation"):
+        expect(person.page.get_by_role(role).first).to_be_attached()
