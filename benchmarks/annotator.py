@@ -9,8 +9,8 @@ of the next question are painted. Beside it stands what this machine needs for o
 
 `opening`: a project of 2,000 frames in a fresh browser, once the program asks, which it does after `program_seconds`.
 `usable_seconds` is the time from the navigation until the question is painted and a key has shown its effect;
-`browser_mb` the largest PSS of all of the browser's processes together while it opens, rests and moves about in the
-mosaic.
+`browser_mb` the largest PSS of all of the browser's processes together while it rests and moves about in the mosaic;
+`without_page` is what it takes with an empty page, most of it the browser's own code.
 
 What takes long to make, the films and the groundwork of their projects, is kept in the folder.
 """
@@ -47,10 +47,8 @@ from smalti.synthetic.sequence import SyntheticSequence
 
 SIZE = (160, 120)
 PARTS = ("answering", "opening")
-FLAGS = (
-    *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
-    *("--disable-sync", "--no-first-run"),
-)
+FLAGS = """--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync
+    --no-first-run"""
 WATCH = """() => {
   window.waited = [];
   let began = null;
@@ -81,7 +79,7 @@ def main() -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         for part in options.only.split(","):
-            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))
+            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS.split())
             if part == "answering":
                 result = time_answers(browser, options.folder, options.frames, options.answers, options.look)
             elif part == "opening":
@@ -108,8 +106,8 @@ def time_answers(browser: Browser, folder: Path, frames: int, answers: int, look
         page = open_page(browser, address)
         page.evaluate(WATCH)
         for count in range(answers):
-            pair = question_of(page)
-            known = eye.answer(pair).landmarks
+            question = page.get_by_test_id("question")
+            known = eye.answer(Pair(*(int(question.get_attribute(f"data-{side}") or -1) for side in "ij"))).landmarks
             if known is None:
                 time.sleep(look_seconds)
                 page.get_by_test_id("verdict-no").click()
@@ -139,6 +137,8 @@ def time_answers(browser: Browser, folder: Path, frames: int, answers: int, look
 
 def time_opening(browser: Browser, folder: Path, frames: int) -> dict[str, Any]:
     project = prepare(folder, make_world(frames))
+    with browser.new_page():
+        empty_mb = _mb_after(1.0)
     started = time.perf_counter()
     with annotating(project) as address:
         program_seconds = time.perf_counter() - started
@@ -149,17 +149,12 @@ def time_opening(browser: Browser, folder: Path, frames: int) -> dict[str, Any]:
         page.get_by_test_id("help").wait_for(state="visible")
         usable = time.perf_counter() - began
         page.keyboard.press("Escape")
-        memory = [browser_mb()]
-        for _ in range(10):
-            time.sleep(0.5)
-            memory.append(browser_mb())
+        memory = [_mb_after(0.5) for _ in range(10)]
         page.keyboard.press("m")
-        box = page.get_by_test_id("mosaic").bounding_box() or {"x": 0, "y": 0, "width": 1920, "height": 1080}
-        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.mouse.move(960, 540)
         for turn in (-300, -300, -300, 300, 300, 300):
             page.mouse.wheel(0, turn)
-            time.sleep(0.5)
-            memory.append(browser_mb())
+            memory.append(_mb_after(0.5))
         page.close()
     return {
         "part": "opening",
@@ -167,9 +162,15 @@ def time_opening(browser: Browser, folder: Path, frames: int) -> dict[str, Any]:
         "program_seconds": round(program_seconds, 1),
         "painted_seconds": round(painted, 3),
         "usable_seconds": round(usable, 3),
-        "browser_mb": round(max(memory), 1),
-        "browser_mb_at_rest": round(memory[10], 1),
+        "browser_mb": round(max(memory)),
+        "browser_mb_at_rest": round(memory[9]),
+        "browser_mb_without_page": round(empty_mb),
     }
+
+
+def _mb_after(seconds: float) -> float:
+    time.sleep(seconds)
+    return browser_mb()
 
 
 def make_world(frames: int) -> SyntheticSequence:
@@ -216,11 +217,6 @@ def open_page(browser: Browser, address: str) -> Page:
     page.goto(address, wait_until="commit")
     page.wait_for_selector("[data-testid=question][data-revision]", timeout=60_000)
     return page
-
-
-def question_of(page: Page) -> Pair:
-    host = page.get_by_test_id("question")
-    return Pair(*(int(host.get_attribute(f"data-{side}") or -1) for side in "ij"))
 
 
 def place(page: Page, side: str, point: NDArray[np.float64]) -> tuple[float, float]:

@@ -8,6 +8,7 @@ import pytest
 from smalti.annotation.course import Course
 from smalti.annotation.messages import CheckLandmarks, Landmark, Origin, Queue
 from smalti.annotation.session import Session
+from smalti.building import conclusion
 from smalti.building.build import build
 from smalti.building.progress import Silence
 from smalti.errors import (
@@ -302,6 +303,22 @@ def test_stop_here_leaves_a_finished_project_in_which_people_are_believed(sessio
         assert link.state is LinkState.BELIEVED
         assert link.weight == 1.0
         assert "person" in (folder / "report.html").read_text()
+
+
+def test_a_mosaic_without_the_latest_answer_is_not_taken_for_concluded(session, monkeypatch):
+    answer_next(session)
+    finish = conclusion.finish_parts
+
+    def late(*given):
+        answer_next(session)
+        return finish(*given)
+
+    monkeypatch.setattr(conclusion, "finish_parts", late)
+    session.conclude(Silence())
+    assert not session.state().concluded
+    monkeypatch.undo()
+    session.conclude(Silence())
+    assert session.state().concluded
 
 
 def test_a_build_goes_on_with_what_people_said(folder):

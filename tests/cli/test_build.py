@@ -188,3 +188,24 @@ def test_a_smaller_budget_gives_the_mosaic_of_the_first_answers(video, tmp_path)
 def test_names_in_the_help_are_those_of_the_tables():
     assert set(STRATEGIES) == set(command.STRATEGIES)
     assert settings.Finish.__args__ == command.FINISHES
+
+
+def test_ctrl_c_in_a_compiled_kernel_is_an_interrupt_too(monkeypatch, capsys):
+    def fail(options):
+        try:
+            raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+        except SystemError as error:
+            raise SystemError("returned a result with an exception set") from error
+
+    monkeypatch.setattr("smalti.cli.build.run", fail)
+    assert main(["build", "nowhere.mp4"]) == 130
+    assert capsys.readouterr().err == "smalti: interrupted; the same command goes on where it stopped\n"
+
+
+def test_any_other_system_error_is_not_hidden(monkeypatch):
+    def fail(options):
+        raise SystemError("something else")
+
+    monkeypatch.setattr("smalti.cli.build.run", fail)
+    with pytest.raises(SystemError, match="something else"):
+        main(["build", "nowhere.mp4"])

@@ -90,6 +90,6 @@ def make_project(folder: Path, plan: Plan | None = None) -> Project:
         for i, j, role in plan.answers
         if role is not Role.ASIDE
     ]
-    count = len(made.answers) if plan.is_finished else len(made.answers) - 1
+    count = len(made.answers) if plan.is_finished else None
     store.keep_result(placements, links, finished_after=count, references=plan.references, noise=1.0)
     return made

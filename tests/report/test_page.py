@@ -241,10 +241,17 @@ def test_a_project_of_which_nothing_could_be_placed_still_has_a_page(tmp_path):
 
 def test_a_project_that_is_not_finished_is_refused(tmp_path):
     with make_project(tmp_path) as project:
-        project.store.keep_answer(AnswerEntry(Answer.no(Pair(1, 5)), Role.LOOP, 0.1))
+        project.store.keep_facts(finished_after=None)
         with pytest.raises(ProjectError, match="not finished"):
             write_report(project, tmp_path / "report.html", mosaics=[])
     assert not (tmp_path / "report.html").exists()
+
+
+def test_what_was_answered_since_then_is_not_part_of_it(tmp_path):
+    with make_project(tmp_path) as project:
+        before = len(project.answers)
+        project.store.keep_answer(AnswerEntry(Answer.no(Pair(1, 5)), Role.LOOP, 0.1))
+        assert len(report_of(project).rows("All answers, in the order in which they were given")) == before
 
 
 def test_files_that_do_not_belong_to_the_parts_are_refused(project, tmp_path):

@@ -258,10 +258,10 @@ class Session:
     def conclude(self, progress: Progress) -> None:
         """Finish the mosaic by the answers so far, render it and report; people may go on answering meanwhile."""
         with self._at_once():
-            loop = self._ledger.loop
+            loop, revision = self._ledger.loop, self.revision
         with self._opened.again() as project:
             groundwork = self._opened.lay_again(project, Silence())
-            conclude(project, groundwork, loop.settle(), self._opened.settings.finish, progress)
+            conclude(project, groundwork, loop.settle(), self._opened.settings.finish, progress, revision)
         with self._at_once():
             self._ledger.take_up()
         self._on_change()

@@ -13,8 +13,19 @@ from smalti.project.project import Project
 from smalti.report.page import write_report
 
 
-def conclude(project: Project, groundwork: Groundwork, loop: ActiveLoop, finish: Finish, progress: Progress) -> None:
-    """Finish the mosaic of the loop's last state, keep it, render it and report."""
+def conclude(
+    project: Project,
+    groundwork: Groundwork,
+    loop: ActiveLoop,
+    finish: Finish,
+    progress: Progress,
+    revision: int | None = None,
+) -> None:
+    """Finish the mosaic of the loop's last state, keep it, render it and report.
+
+    `revision` is that of the log when the loop was in this state, by default now: people may go on answering meanwhile.
+    """
+    revision = project.store.revision if revision is None else revision
     start, questions, used = groundwork.start, groundwork.questions, groundwork.used
     with timed(project, "finish"):
         landmarks = questions.landmarks()
@@ -25,6 +36,7 @@ def conclude(project: Project, groundwork: Groundwork, loop: ActiveLoop, finish:
             project,
             placements,
             judge_links(loop, parts, used),
+            revision,
             chain_error_px=chain_error_px(start, loop, landmarks, parts),
             **summarise(groundwork.chain, start, loop, parts, used),
         )

@@ -36,7 +36,7 @@ def write_tables(project: Project) -> None:
         apart=project.not_placed,
     )
     believed = {link.pair for link in project.links if link.state is LinkState.BELIEVED}
-    kept = [entry.answer.landmarks for entry in project.answers if entry.answer.pair in believed]
+    kept = [entry.answer.landmarks for entry in project.placed_by if entry.answer.pair in believed]
     write_landmarks(project.folder / "landmarks.csv", [record for record in kept if record is not None])
 
 

@@ -111,6 +111,12 @@ def summarise(
     }
 
 
-def keep_result(project: Project, placements: Sequence[Placement], links: Sequence[LinkEntry], **facts: object) -> None:
-    """Keep the result as one."""
-    project.store.keep_result(placements, links, finished_after=project.store.revision, **facts)
+def keep_result(
+    project: Project, placements: Sequence[Placement], links: Sequence[LinkEntry], revision: int, **facts: object
+) -> None:
+    """Keep the result as one; it is that of the log at a revision, and of the frames asked about aside since then."""
+    store = project.store
+    since = [entry for entry in store.log() if entry.place > revision]
+    if all(entry.answer is not None and entry.answer.role is Role.ASIDE for entry in since):
+        revision = store.revision
+    store.keep_result(placements, links, finished_after=revision, **facts)

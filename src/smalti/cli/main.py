@@ -28,10 +28,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"smalti: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        hope = "; the same command goes on where it stopped" if getattr(options, "resumes", True) else ""
-        print(f"smalti: interrupted{hope}", file=sys.stderr)
-        return INTERRUPTED
+        return _interrupted(options)
+    except SystemError as error:
+        # Ctrl-C while a compiled kernel is called comes out like this, wrapped once or more.
+        cause: BaseException | None = error
+        while isinstance(cause, SystemError):
+            cause = cause.__cause__ or cause.__context__
+        if isinstance(cause, KeyboardInterrupt):
+            return _interrupted(options)
+        raise
     return 0
+
+
+def _interrupted(options: argparse.Namespace) -> int:
+    hope = "; the same command goes on where it stopped" if getattr(options, "resumes", True) else ""
+    print(f"smalti: interrupted{hope}", file=sys.stderr)
+    return INTERRUPTED
 
 
 class _Parser(argparse.ArgumentParser):

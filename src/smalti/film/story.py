@@ -80,8 +80,6 @@ def spread_answers(answers: int, most_steps: int) -> list[int]:
 
 
 def _read_placements(project: Project, part: int) -> list[Placement]:
-    if not project.is_finished:
-        raise ProjectError(f"{project.folder}: the build is not finished; go on with the same smalti build command")
     placements = project.placements
     own = [placement for placement in placements if placement.part == part]
     if not own:
@@ -105,7 +103,7 @@ def _read_believed(
     }
     chain: list[tuple[Landmarks, Link]] = []
     loops: list[tuple[Landmarks, Link]] = []
-    for entry in project.answers:
+    for entry in project.placed_by:
         record = entry.answer.landmarks
         if record is None or record.pair not in weights:
             continue

@@ -50,8 +50,13 @@ class History:
         """Tell whether the answers in force are those of a revision, whatever was undone and redone since."""
         if revision >= self.revision:
             return revision == self.revision
-        then = History.of(entry for entry in self.entries if entry.place <= revision)
-        return [entry.place for entry in then.answers] == [entry.place for entry in self.answers]
+        return [entry.place for entry in self.at(revision)] == [entry.place for entry in self.answers]
+
+    def at(self, revision: int) -> tuple[AnswerEntry, ...]:
+        """Return the answers that were in force at a revision."""
+        if revision >= self.revision:
+            return self.answers
+        return History.of(entry for entry in self.entries if entry.place <= revision).answers
 
     def answer_of(self, pair: Pair) -> AnswerEntry | None:
         """Return the answer of a pair that is in force, None if it has none."""

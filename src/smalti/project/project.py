@@ -128,6 +128,21 @@ class Project:
         return finished_after is not None and self.store.history().is_that_of(finished_after)
 
     @property
+    def placed_by(self) -> list[AnswerEntry]:
+        """The answers by which the mosaic was computed: people may have answered since then."""
+        finished_after = self.store.fact("finished_after")
+        if finished_after is None:
+            raise ProjectError(
+                f"{self.folder}: the build is not finished; go on with the same smalti build command, or stop here in "
+                "the page"
+            )
+        history = self.store.history()
+        then = history.at(finished_after)
+        known = {entry.answer.pair for entry in then}
+        # Frames that were set aside are asked about last; somebody may have answered before that was done.
+        return [*then, *(e for e in history.answers if e.role is Role.ASIDE and e.answer.pair not in known)]
+
+    @property
     def frames(self) -> list[FrameEntry]:
         """All frames of the source that were chosen."""
         return self.store.frames()

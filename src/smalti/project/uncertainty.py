@@ -15,7 +15,7 @@ from smalti.errors import ProjectError, SingularSystemError
 from smalti.geometry.affine import homogeneous
 from smalti.project.entries import LinkState, Placement, Role
 from smalti.project.project import Project
-from smalti.records import Pair, Points
+from smalti.records import Author, Pair, Points
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,10 +72,11 @@ def _weighted_links(project: Project, placements: Mapping[int, Placement]) -> It
     place = {number: n for n, number in enumerate(sorted(placements))}
     weights = {entry.pair: entry.weight for entry in project.links if entry.state is LinkState.BELIEVED}
     noise = float(project.store.fact("noise"))
-    for entry in project.answers:
+    for entry in project.placed_by:
         pair, landmarks = entry.answer.pair, entry.answer.landmarks
         weight = 1.0 if entry.role is Role.ASIDE else weights.get(pair)
         if landmarks is None or weight is None or pair.i not in place or pair.j not in place:
             continue
         link = fit_link(landmarks.of_pair(Pair(place[pair.i], place[pair.j])))
-        yield replace(link, root=link.root * (np.sqrt(weight) / noise))
+        own_noise = 1.0 if entry.answer.author is Author.PERSON else noise
+        yield replace(link, root=link.root * (np.sqrt(weight) / own_noise))

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from smalti.errors import ProjectError
 from smalti.geometry.affine import apply
 from smalti.geometry.homography import project as project_points
 from smalti.geometry.outline import Outline
@@ -72,12 +71,10 @@ class Findings:
 
     @classmethod
     def of(cls, project: Project) -> Findings:
-        """Read a project, which must be finished."""
-        if not project.is_finished:
-            raise ProjectError(f"{project.folder}: the build is not finished; go on with the same smalti build command")
+        """Read a project, which must have a mosaic; what was answered since then is not part of it."""
+        answers = tuple(project.placed_by)
         facts = {name: project.store.fact(name) for name in FACTS}
         placements = project.placements
-        answers = tuple(project.answers)
         return cls(
             source=name_source(facts["location"]),
             outline=project.outline,
