@@ -12,7 +12,7 @@ demo: .venv/runtime
 
 test: lint chromium
 	$(BIN)/python hatch_build.py test
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 # The page's types are checked by its build.
 lint: .venv/dev $(PAGE)
