@@ -27,6 +27,7 @@ def story(told):
 
 def test_ten_answers_bring_the_error_to_that_of_the_oracle(story, prepared, tmp_path):
     oracle_px = error_of_oracle_px(prepared, tmp_path / "oracle.smalti")
+    print(f"{error_px(story.first):.3f} px at first, {error_px(story.last):.3f} px by the person, {oracle_px:.3f} px")
     assert error_px(story.last) <= LARGEST_RATIO * oracle_px
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -23,19 +22,6 @@ from tests.project.entries import no, yes
 
 A, B = Pair(0, 1), Pair(0, 2)
 PERSON, MATCHER = Author.PERSON, Author.MATCHER
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store.create(tmp_path / FILE_NAME)) as store:
-        yield store
-
-
-@pytest.fixture
-def other(store: Store) -> Iterator[Store]:
-    """The same file, as another process has it open."""
-    with closing(Store.open(store.path)) as other:
-        yield other
 
 
 @settings(max_examples=25, deadline=None)

@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
-from pathlib import Path
 
 import pytest
 
 from smalti.errors import ChangedMeanwhileError
-from smalti.project.store import FILE_NAME, Store
+from smalti.project.store import Store
 from smalti.records import Author, Pair
 from tests.project.acts import do, given, pairs
 
 A, B = Pair(0, 1), Pair(0, 2)
 PERSON, MATCHER = Author.PERSON, Author.MATCHER
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store.create(tmp_path / FILE_NAME)) as store:
-        yield store
-
-
-@pytest.fixture
-def other(store: Store) -> Iterator[Store]:
-    """The same file, as another process has it open."""
-    with closing(Store.open(store.path)) as other:
-        yield other
 
 
 def test_an_answer_on_a_pair_that_changed_meanwhile_is_refused_and_not_written(store, other):

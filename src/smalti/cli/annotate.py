@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smalti.cli.build import STRATEGIES
+from smalti.cli.build import STRATEGIES, add_choice_of_frames
 from smalti.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,13 +34,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "input", nargs="+", metavar="INPUT", help="a video, a folder, a pattern, several images, or a project's folder"
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="the project's folder (INPUT's name.smalti)")
-    frames = parser.add_argument_group("frames")
-    frames.add_argument("--every", type=int, default=1, metavar="K", help="use every K-th frame (1)")
-    frames.add_argument("--start", metavar="T", help="first frame: a number, or for videos a time (12.5s, 1:02)")
-    frames.add_argument("--end", metavar="T", help="the frame after the last one, likewise")
-    frames.add_argument("--max-size", type=int, metavar="PX", help="reduce frames to this longer side")
-    frames.add_argument("--mask", default="auto", metavar="auto|none|FILE", help="where frames show the scene (auto)")
+    frames = add_choice_of_frames(parser)
     frames.add_argument("--source", type=Path, metavar="PATH", help="where a project's frames are now, if moved")
     questions = parser.add_argument_group("questions")
     questions.add_argument(

@@ -19,13 +19,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "report. The same command goes on where an interrupted one stopped.",
     )
     parser.add_argument("input", nargs="+", metavar="INPUT", help="a video, a folder, a pattern, or several images")
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="the project's folder (INPUT's name.smalti)")
-    frames = parser.add_argument_group("frames")
-    frames.add_argument("--every", type=int, default=1, metavar="K", help="use every K-th frame (1)")
-    frames.add_argument("--start", metavar="T", help="first frame: a number, or for videos a time (12.5s, 1:02)")
-    frames.add_argument("--end", metavar="T", help="the frame after the last one, likewise")
-    frames.add_argument("--max-size", type=int, metavar="PX", help="reduce frames to this longer side")
-    frames.add_argument("--mask", default="auto", metavar="auto|none|FILE", help="where frames show the scene (auto)")
+    add_choice_of_frames(parser)
     questions = parser.add_argument_group("questions")
     questions.add_argument("--budget", type=int, metavar="Q", help="questions of the loop (3 attempts a frame in all)")
     questions.add_argument("--target-px", type=float, metavar="PX", help="stop at this predicted error")
@@ -34,6 +28,18 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--finish", default="auto", metavar="|".join(FINISHES), help="maps of the result (auto)")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress bars, no closing words")
     parser.set_defaults(run=run)
+
+
+def add_choice_of_frames(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Declare where a project goes and which frames are used, and return the group of the latter."""
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="the project's folder (INPUT's name.smalti)")
+    frames = parser.add_argument_group("frames")
+    frames.add_argument("--every", type=int, default=1, metavar="K", help="use every K-th frame (1)")
+    frames.add_argument("--start", metavar="T", help="first frame: a number, or for videos a time (12.5s, 1:02)")
+    frames.add_argument("--end", metavar="T", help="the frame after the last one, likewise")
+    frames.add_argument("--max-size", type=int, metavar="PX", help="reduce frames to this longer side")
+    frames.add_argument("--mask", default="auto", metavar="auto|none|FILE", help="where frames show the scene (auto)")
+    return frames
 
 
 def run(options: argparse.Namespace) -> None:
