@@ -1,7 +1,6 @@
 """What a study says about the claims of the paper's section 7.1, as the tables of docs/experiments.md.
 
-smalti experiment raster --out studies/raster
-smalti experiment circle --out studies/circle
+smalti experiment raster circle --out studies
 python benchmarks/claims.py studies/raster studies/circle
 """
 

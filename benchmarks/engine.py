@@ -1,89 +1,253 @@
 """From an answer to the next suggestion, against one dense Cholesky factorisation of size 6(N-1) in the same run.
 
-    python benchmarks/engine.py --frames 1000 --json
+    python benchmarks/engine.py --json [--frames 1000,3000] [--profile] [--plot docs/images/growth.png]
 
-The world is the paper's raster scan, the strategy the paper's, the answers are noisy truth. `seconds` is the median
-over several answers of the time to take an answer in and to suggest the next pair; the refinement, which only display
-needs, is timed apart. `peak_mb` is the largest memory of the process before the yardstick is made.
+The world is the paper's raster over a textured ground (`ground.py`), the strategy the paper's, the words are trained,
+and every yes is tested against the others before it is believed, as in `smalti build` and `smalti annotate`: so the
+refined mosaic asks. `answered` pairs are given at evenly spaced places, then answers are timed, yes and no in turns:
+the best-ranked pair of which that is the truth, or one such as were given. `seconds` is the median time from `record`
+to the new state's `best`; `stages` says where the time of one more answer goes; the refinement to the last digit,
+which only display needs, is timed apart.
+
+Each size has a process of its own, in which BLAS has one thread, as in the product while people answer: with more, its
+threads wait for each other, ten times over where others want the cores too. The engine's own kernels use all cores.
+`peak_mb` is the most memory that the process has taken, the world included, before the yardstick is made: the best of
+three factorisations by LAPACK on all cores (in two halves above 2,000 frames), null where its matrix is too large.
+`load` is the machine's at the beginning: where others want the cores too, a ratio says little.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
+import os
 import statistics
+import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TypedDict, TypeVar
 
 import numpy as np
-from scipy.linalg import lapack
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
+from threadpoolctl import threadpool_limits
 
-from smalti.experiments.worlds import OUTLINE, raster
+from ground import Ground
+from smalti.belief import LARGEST_CHI2
+from smalti.experiments.worlds import OUTLINE
 from smalti.loop import ActiveLoop
+from smalti.records import Verdict
+from stages import Stopwatch, print_stages
 
-ANSWERED = 30
-TIMED = 7
+SIZES = (1000, 3000, 10_000, 100_000)
+GROWTH_SIZES = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
+FEWEST_FRAMES = 60
+SEED = 1
+TIMED, TIMED_OF_MANY = 7, 5
+"""Answers of each kind; the second above 10,000 frames."""
+
+RANKED = 200
+"""Suggestions among which the answers of either kind are looked for."""
+
+LARGEST_DENSE = 3000
+"""Frames: the yardstick's matrix takes 2.6 GB here, 29 GB at 10,000."""
 
 
-def main() -> None:
+LARGEST_POTRF = 12_000
+"""Size up to which LAPACK factorises in one call: on two threads OpenBLAS 0.3.30 crashes at 17,994."""
+
+Result = TypeVar("Result")
+Matrix = NDArray[np.float64]
+
+
+class Line(TypedDict):
+    """What is printed of one size and kind of answer."""
+
+    frames: int
+    answered: int
+    answer: str
+    seconds: float
+    yardstick_seconds: float | None
+    ratio: float | None
+    peak_mb: float
+    timed: list[float]
+    stages: dict[str, float]
+    blas_threads: int
+    load: float
+    refinement_seconds: float
+    start_seconds: float
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description="Time one answer of the engine.")
-    parser.add_argument("--frames", type=int, default=1000, metavar="N")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--frames", type=_sizes, action="extend", metavar="N[,N]", help="sizes (default: those of issue 6)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
+    parser.add_argument("--profile", action="store_true", help="print where the time of one answer goes")
+    parser.add_argument("--blas-threads", type=int, default=1, metavar="N", help="of the engine (1)")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the growth (default sizes: 100 to 100,000)")
     options = parser.parse_args()
-    result = measure(options.frames)
-    if options.json:
-        print(json.dumps(result))
-        return
-    for name, value in result.items():
-        print(f"{name:>20}  {value}")
+    lines: list[Line] = []
+    failed = False
+    in_own_process(time_answers, FEWEST_FRAMES, 1)  # compiles, which takes memory too
+    for frames in options.frames or (GROWTH_SIZES if options.plot else SIZES):
+        try:
+            measured = in_own_process(measure, frames, options.blas_threads)
+        except BrokenProcessPool:
+            print(
+                f"{frames} frames: the process died, see the system's log: out of memory, or a crash", file=sys.stderr
+            )
+            failed = True
+            continue
+        lines += measured
+        if options.profile:
+            print_stages(frames, {line["answer"]: line["stages"] for line in measured})
+        else:
+            for line in measured:
+                print(json.dumps(line) if options.json else _in_words(line), flush=True)
+    if options.plot:
+        from growth import draw_growth  # noqa: PLC0415  # drawing must not count in the memory of those who measure
+
+        draw_growth(lines).savefig(options.plot, dpi=130)
+    return int(failed)
 
 
-def measure(frames: int) -> dict[str, object]:
-    world = raster(frames)
-    agent = world.agent(seed=1)
-    state = ActiveLoop.start(frames, OUTLINE, world.chain(agent), external=world.external)
-    seconds: list[float] = []
-    refinement: list[float] = []
-    suggestion = state.suggest()[0]
-    while len(seconds) < TIMED:
-        answer = agent.answer(suggestion.pair)
-        begin = time.perf_counter()
-        state = state.record(answer)
-        suggestion = state.suggest()[0]
-        elapsed = time.perf_counter() - begin
-        if len(state.answers) > ANSWERED and answer.landmarks is not None:
-            seconds.append(elapsed)
-            begin = time.perf_counter()
-            _ = state.refined
-            refinement.append(time.perf_counter() - begin)
-    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    yardstick = dense_cholesky_seconds(6 * (frames - 1))
-    median = statistics.median(seconds)
-    return {
-        "frames": frames,
-        "answered": ANSWERED,
-        "answer": "yes",
-        "seconds": round(median, 4),
-        "yardstick_seconds": round(yardstick, 4),
-        "ratio": round(median / yardstick, 4),
-        "peak_mb": round(peak_mb, 1),
-        "refinement_seconds": round(statistics.median(refinement), 4),
-    }
+def in_own_process(measurement: Callable[[int, int], Result], frames: int, number: int) -> Result:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(measurement, frames, number).result()
+
+
+def measure(frames: int, blas_threads: int) -> list[Line]:
+    """Return a line for yes and a line for no."""
+    load, _, _ = os.getloadavg()
+    with threadpool_limits(limits=blas_threads, user_api="blas"):
+        time_answers(FEWEST_FRAMES, 1)  # loads what is compiled
+        timed, stages, refinement, start = time_answers(frames, TIMED if frames <= 10_000 else TIMED_OF_MANY)
+    peak = peak_mb()
+    yardstick = dense_cholesky_seconds(6 * (frames - 1)) if frames <= LARGEST_DENSE else None
+    lines = []
+    for verdict in (Verdict.YES, Verdict.NO):
+        median = statistics.median(timed[verdict])
+        lines.append(
+            Line(
+                frames=frames,
+                answered=replayed_at(frames),
+                answer=str(verdict),
+                seconds=round(median, 4),
+                yardstick_seconds=None if yardstick is None else round(yardstick, 4),
+                ratio=None if yardstick is None else round(median / yardstick, 4),
+                peak_mb=round(peak, 1),
+                timed=[round(seconds, 4) for seconds in timed[verdict]],
+                stages={name: round(seconds, 4) for name, seconds in stages[verdict].items()},
+                blas_threads=blas_threads,
+                load=round(load, 1),
+                refinement_seconds=round(refinement, 4),
+                start_seconds=round(start, 4),
+            )
+        )
+    return lines
+
+
+def replayed_at(frames: int) -> int:
+    """Return how many pairs are answered before answers are timed: 30 at 1,000 frames, 300 at most."""
+    return min(max(10 * round(frames / 300), 6), 300)
+
+
+def time_answers(
+    frames: int, repeats: int
+) -> tuple[dict[Verdict, list[float]], dict[Verdict, dict[str, float]], float, float]:
+    """Return seconds and stages by kind of answer, and seconds of the refinement and of the start."""
+    ground = Ground.of(frames, SEED)
+    rng = np.random.default_rng(SEED)
+    chain, answers = ground.chain, ground.replayed_answers(replayed_at(frames))
+    given = [answer.landmarks for answer in answers if answer.landmarks is not None]
+    refused = [answer for answer in answers if answer.landmarks is None]
+    first = ground.answer_of(Verdict.YES, [], {landmarks.pair for landmarks in (*chain, *given)}, rng)
+    begin = time.perf_counter()
+    state = ActiveLoop.start(
+        frames, OUTLINE, [*chain, *given], external=ground.world.external, largest_chi2=LARGEST_CHI2
+    )
+    # From the first yes on, the refined mosaic asks, as in the product.
+    state = state.replay([*refused, first])
+    _ = state.best
+    start = time.perf_counter() - begin
+
+    timed: dict[Verdict, list[float]] = {Verdict.YES: [], Verdict.NO: []}
+    stages: dict[Verdict, dict[str, float]] = {}
+    for repeat in range(repeats + 1):
+        for verdict in (Verdict.YES, Verdict.NO):
+            ranked = [found.pair for found in state.suggest(RANKED)]
+            known = {*state.chain, *(earlier.pair for earlier in state.answers)}
+            answer = ground.answer_of(verdict, ranked, known, rng)
+            if repeat == repeats:
+                with Stopwatch() as stopwatch:
+                    state = state.record(answer)
+                    _ = state.best
+                stages[verdict] = stopwatch.seconds
+            else:
+                begin = time.perf_counter()
+                state = state.record(answer)
+                _ = state.best
+                timed[verdict].append(time.perf_counter() - begin)
+    begin = time.perf_counter()
+    _ = state.refined
+    return timed, stages, time.perf_counter() - begin, start
+
+
+def peak_mb() -> float:
+    """Return the largest resident memory of this process so far; ru_maxrss would be inherited from the parent."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    raise SystemExit("/proc/self/status has no VmHWM: memory can be measured on Linux only")
 
 
 def dense_cholesky_seconds(size: int) -> float:
-    """Return the best of three factorisations by LAPACK on all cores."""
-    times = []
-    for _ in range(3):
-        matrix = np.full((size, size), 0.5, order="F")
-        matrix[np.diag_indices(size)] = size
+    """Return the best factorisation by LAPACK on all cores: of three, more within five seconds, fewer in a minute."""
+    times: list[float] = []
+    # Where others want the cores too, its threads wait for each other: more attempts find a quiet moment.
+    while sum(times) < 5.0 or (len(times) < 3 and sum(times) < 60.0):
+        half = size if size <= LARGEST_POTRF else size // 2
+        first, second = (np.full((n, n), 0.5, order="F") for n in (half, size - half))
+        below = np.full((size - half, half), 0.5, order="F")
+        for square in (first, second):
+            square[np.diag_indices(len(square))] = size
         begin = time.perf_counter()
-        _, failed = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
+        factorise_halves(first, below, second)
         times.append(time.perf_counter() - begin)
-        if failed:
-            raise SystemExit("the yardstick's matrix is not positive definite")
     return min(times)
 
 
+def factorise_halves(first: Matrix, below: Matrix, second: Matrix) -> None:
+    """Factorise [[first, belowᵀ], [below, second]] in place; `second` may be empty."""
+    _, failed = lapack.dpotrf(first, lower=1, overwrite_a=1)
+    if second.size and not failed:
+        blas.dtrsm(1.0, first, below, side=1, lower=1, trans_a=1, overwrite_b=1)
+        blas.dsyrk(-1.0, below, beta=1.0, c=second, lower=1, overwrite_c=1)
+        _, failed = lapack.dpotrf(second, lower=1, overwrite_a=1)
+    if failed:
+        raise SystemExit("the yardstick's matrix is not positive definite")
+
+
+def _sizes(text: str) -> list[int]:
+    sizes = [int(part.replace("_", "")) for part in text.split(",")]
+    if min(sizes) < FEWEST_FRAMES:
+        raise argparse.ArgumentTypeError(f"{min(sizes)} frames are too few, give at least {FEWEST_FRAMES}")
+    return sizes
+
+
+def _in_words(line: Line) -> str:
+    ratio = "no yardstick" if line["ratio"] is None else f"{line['ratio']:.3f} of the yardstick"
+    return (
+        f"{line['frames']:>7} frames, {line['answered']} answered, {line['answer']:>3}: "
+        f"{line['seconds']:.4f} s, {ratio}, {line['peak_mb']:.0f} MB"
+    )
+
+
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from smalti.adjustment.local_covariance import LocalCovariance
 from smalti.errors import LandmarkError, PairError, SingularSystemError
 from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, World, circle, raster
 from smalti.loop import ActiveLoop, StopReason, StopRule
@@ -165,8 +168,10 @@ def test_recording_leaves_the_old_state_unchanged(world: World, log: list[Answer
     old = started(world)
     before = {name: array.copy() for name, array in numbers_of(old).items()}
     old.replay(log).suggest(3)
-    # A second look at the same links, so that nothing kept from the first look hides a change.
-    fresh = ActiveLoop(old.covariance, old.untrained, old.strategy, old.stop_rule, old.chain, answers=old.answers)
+    # A second look at the same terms and factor, so that nothing kept from the first look hides a change.
+    unsolved = copy(old.adjustment)
+    del unsolved.mosaic_from_frame, unsolved.unit_maps
+    fresh = replace(old, covariance=LocalCovariance(unsolved))
     assert old.answers == ()
     for state in (old, fresh):
         for name, array in numbers_of(state).items():
@@ -314,6 +319,27 @@ def test_a_loop_without_candidate_stops_before_it_asks() -> None:
     start = ActiveLoop.start(5, OUTLINE, chain, strategy=Xia())
     assert start.stop_reason() is StopReason.NO_CANDIDATE
     assert list(start.run(PlainAgent(Answer.no))) == []
+
+
+@pytest.mark.parametrize("answer", [a_yes(Pair(0, 39)), Answer.no(Pair(0, 39)), Answer.unsure(Pair(0, 39))])
+def test_a_pair_is_settled_once_it_was_answered_however(start: ActiveLoop, answer: Answer) -> None:
+    later = start.record(answer)
+    assert not start.is_settled(Pair(0, 39))
+    assert later.is_settled(Pair(0, 39))
+    assert not later.is_settled(Pair(0, 38))
+    assert not later.forget(Pair(0, 39)).is_settled(Pair(0, 39))
+
+
+def test_pairs_of_the_chain_are_settled(start: ActiveLoop) -> None:
+    assert all(start.is_settled(Pair(n, n + 1)) for n in range(39))
+    assert start.chain_pairs.tolist() == [[n, n + 1] for n in range(39)]
+
+
+def test_the_view_s_settled_pairs_are_those_that_are_settled(start: ActiveLoop, log: list[Answer]) -> None:
+    state = start.replay(log)
+    settled = {(int(i), int(j)) for i, j in state.view.settled}
+    pairs = [(i, j) for i in range(40) for j in range(i + 1, 40)]
+    assert settled == {pair for pair in pairs if state.is_settled(Pair(*pair))}
 
 
 def test_without_a_rule_there_is_no_reason_to_stop(start: ActiveLoop) -> None:

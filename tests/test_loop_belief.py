@@ -10,8 +10,15 @@ import pytest
 from smalti.adjustment.link import fit_link
 from smalti.belief import FIRST_SURPRISES, LARGEST_CHI2
 from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
-from smalti.loop import FEWEST_BETWEEN_JUDGEMENTS, ActiveLoop, StopReason, StopRule
-from smalti.records import Answer, Author, Landmarks, Pair
+from smalti.loop import (
+    FEWEST_BETWEEN_JUDGEMENTS,
+    FEWEST_REFUSALS,
+    MOST_REFUSALS,
+    ActiveLoop,
+    StopReason,
+    StopRule,
+)
+from smalti.records import Answer, Author, Landmarks, Pair, Verdict
 
 FRAMES = 20
 WORLD = raster(FRAMES)
@@ -110,6 +117,79 @@ def test_the_pair_of_a_guess_may_be_answered(largest_chi2):
 def test_forgetting_the_answer_that_joined_the_parts_brings_the_guess_back():
     state = parted().record(yes(ACROSS[3])).forget(ACROSS[3])
     assert state.priors == {GAP}
+
+
+@cache
+def in_parts(seed):
+    """Parts of random sizes that only guesses join, after refusals of some, most or all pairs between them."""
+    rng = np.random.default_rng(seed)
+    after = np.sort(rng.choice(FRAMES - 1, size=int(rng.integers(1, 6)), replace=False))
+    gaps = [Pair(int(n), int(n) + 1) for n in after]
+    start = started(without=gaps, guesses=gaps, largest_chi2=None)
+    part = start.adjustment.parts_without(start.priors)
+    across = [(i, j) for i in range(FRAMES) for j in range(i + 1, FRAMES) if part[i] != part[j]]
+    share = (0.2, 0.6, 0.9, 1.0)[seed % 4]
+    chosen = [pair for pair in across if rng.random() < share]
+    # Those of some frame are all refused, so that parts are given up at different times.
+    refused = [Answer.no(Pair(i, j)) for i, j in chosen if rng.random() < 0.5 or part[i] <= 1]
+    unsure = [Answer.unsure(Pair(i, j)) for i, j in chosen if Pair(i, j) not in {answer.pair for answer in refused}]
+    return start.replay([*refused, *unsure])
+
+
+def by_matrices(state):
+    """Which pairs (N, N) may be asked, and which of these lie in two parts: by looking at every pair."""
+    part = state.adjustment.parts_without(state.priors)
+    sizes, refused = np.bincount(part), np.zeros(part.max() + 1, dtype=int)
+    for answer in state.answers:
+        i, j = answer.pair.i, answer.pair.j
+        if answer.verdict is Verdict.NO and part[i] != part[j]:
+            refused[part[i]] += 1
+            refused[part[j]] += 1
+    given_up = refused >= np.minimum(FEWEST_REFUSALS + 2 * sizes, MOST_REFUSALS)
+    given_up[np.argmax(sizes)] = False
+    across = part[:, None] != part[None]
+    hopeless = across & (given_up[part][:, None] | given_up[part][None])
+    allowed = np.triu(np.ones((FRAMES, FRAMES), dtype=bool), 2)
+    for pair in (*state.adjustment.links, *state.chain, *(answer.pair for answer in state.answers)):
+        allowed[pair.i, pair.j] = False
+    return allowed & ~hopeless, allowed & ~hopeless & across, given_up
+
+
+each_partition = pytest.mark.parametrize("seed", range(24))
+
+
+@each_partition
+def test_what_may_be_asked_of_parts_is_what_every_pair_says(seed):
+    np.testing.assert_array_equal(in_parts(seed).view.candidates, by_matrices(in_parts(seed))[0])
+
+
+@each_partition
+def test_parts_are_joinable_while_a_pair_between_them_may_be_asked(seed):
+    assert in_parts(seed)._joinable() == by_matrices(in_parts(seed))[1].any()
+
+
+def test_the_random_parts_are_of_every_kind():
+    found = [by_matrices(in_parts(seed)) for seed in range(24)]
+    assert {bool(joinable.any()) for _, joinable, _ in found} == {True, False}
+    assert {bool(given_up.any()) for _, _, given_up in found} == {True, False}
+    assert any(joinable.any() and given_up.any() for _, joinable, given_up in found)
+    assert any(not joinable.any() and not given_up.all() and len(given_up) > 2 for _, joinable, given_up in found)
+
+
+def test_parts_are_joinable_until_the_last_pair_between_them_was_answered():
+    gaps = [GAP, Pair(14, 15)]
+    state = started(without=gaps, guesses=gaps, largest_chi2=None)
+    part = state.adjustment.parts_without(state.priors)
+    between = [Pair(i, j) for i in range(FRAMES) for j in range(i + 2, FRAMES) if part[i] != part[j]]
+    # The pairs of the guesses themselves may be answered, too: that leaves the others as they are.
+    all_but_one = state.replay([Answer.unsure(pair) for pair in [*gaps, *between[:-1]]])
+    assert all_but_one._joinable()
+    assert not all_but_one.record(Answer.unsure(between[-1]))._joinable()
+
+
+def test_nothing_is_given_up_or_joinable_where_nothing_is_guessed():
+    assert started()._given_up is None
+    assert not started()._joinable()
 
 
 @cache

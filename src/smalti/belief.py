@@ -19,7 +19,7 @@ from smalti.adjustment.consensus import find_consensus
 from smalti.adjustment.innovation import Agreement
 from smalti.adjustment.link import Link
 from smalti.adjustment.refinement import refine
-from smalti.records import Landmarks, Pair, Transforms
+from smalti.records import Landmarks, Pair
 
 LARGEST_CHI2 = 200.0
 """χ² of 6 degrees that a link may show where the median is as it should be. Far out, because honest links have heavy
@@ -49,17 +49,21 @@ class Belief:
     held: Mapping[Pair, Link] = field(default_factory=dict)
     largest_chi2: float = LARGEST_CHI2
     surprises: tuple[float, ...] = FIRST_SURPRISES  # χ² of the latest links when they came
-    near: Transforms | None = None  # (N, 2, 3): the mosaic before the latest links, to begin from
+    near: Agreement | None = None  # of these very links, or of those before the latest ones, to begin from
 
     @cached_property
     def agreement(self) -> Agreement:
         """The refined mosaic of the believed links, to hold links against."""
-        return Agreement(self.adjustment, refine(self.adjustment, self.near, smallest_gain=ENOUGH_GAIN))
+        near = self.near
+        if near is not None and near.adjustment is self.adjustment:
+            return near
+        start = None if near is None else near.refined.mosaic_from_frame
+        return Agreement(self.adjustment, refine(self.adjustment, start, smallest_gain=ENOUGH_GAIN))
 
     def receive(self, link: Link) -> Belief:
         """Return the state with a new link believed, or held."""
         latest = (*self.surprises, self.agreement.of_new(link))[-SURPRISES_REMEMBERED:]
-        state = replace(self, surprises=latest)
+        state = replace(self, surprises=latest, near=self.agreement)
         if state._agrees(link):
             return state._believe(link)._reconsider()
         for witness in list(state.held.values())[: -WITNESSES_TRIED - 1 : -1]:
@@ -109,8 +113,7 @@ class Belief:
 
     def _believe(self, link: Link) -> Belief:
         held = {pair: other for pair, other in self.held.items() if pair != link.pair}
-        near = self.agreement.refined.mosaic_from_frame
-        return replace(self, adjustment=self.adjustment.add(link), held=held, near=near)
+        return replace(self, adjustment=self.adjustment.add(link), held=held, near=self.agreement)
 
     def _reconsider(self) -> Belief:
         """Believe the held links that agree by now."""

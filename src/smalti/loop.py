@@ -8,7 +8,6 @@ from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from smalti.adjustment.adjustment import Adjustment, Reference
 from smalti.adjustment.innovation import Agreement
@@ -20,12 +19,12 @@ from smalti.belief import FIRST_SURPRISES, LARGEST_CHI2, Belief
 from smalti.errors import ModelError, PairError
 from smalti.geometry.family import AFFINE, Family
 from smalti.geometry.outline import Outline
-from smalti.overlap.external import ExternalModel, NoExternalModel
-from smalti.records import Answer, Author, Landmarks, Pair, Suggestion, Transforms, Verdict
+from smalti.overlap.external import ExternalModel, NoExternalModel, pairwise
+from smalti.records import Answer, Author, Landmarks, Pair, PairNumbers, Suggestion, Verdict
 from smalti.suggestion.prediction import predicted_error
 from smalti.suggestion.strategies import Strategy
 from smalti.suggestion.strategies.paper import Paper, with_reasons
-from smalti.suggestion.view import View
+from smalti.suggestion.view import CLOSEST_ASKED, GivenUp, View
 
 FEWEST_BETWEEN_JUDGEMENTS = 8
 """Yes answers after which all links are judged anew; a fifth of the frames in long sequences."""
@@ -72,12 +71,13 @@ class ActiveLoop:
     strategy: Strategy
     stop_rule: StopRule
     chain: Mapping[Pair, Landmarks]
+    chain_pairs: PairNumbers  # the same pairs, in their order
     guesses: Mapping[Pair, Link] = field(default_factory=dict)
     noise: float = 1.0
     largest_chi2: float | None = None
     held: Mapping[Pair, Link] = field(default_factory=dict)
     surprises: tuple[float, ...] = FIRST_SURPRISES
-    near: Transforms | None = None
+    near: Agreement | None = None  # what judges new links, and then asks too
     answers: tuple[Answer, ...] = ()
 
     @classmethod
@@ -108,15 +108,16 @@ class ActiveLoop:
         adjustment = Adjustment(frames, outline, [*links, *guesses], family=family, reference=reference)
         if external is None:
             external = NoExternalModel(frames)
-        shape = external.probabilities().shape
-        if shape != (frames, frames):
-            raise ModelError(f"the external model speaks of {shape[0]} frames, the sequence has {frames}")
+        known = pairwise(external).frames
+        if known != frames:
+            raise ModelError(f"the external model speaks of {known} frames, the sequence has {frames}")
         return cls(
             covariance=LocalCovariance(adjustment),
             untrained=external,
             strategy=Paper() if strategy is None else strategy,
             stop_rule=StopRule() if stop_rule is None else stop_rule,
             chain={landmarks.pair: landmarks for landmarks in chain},
+            chain_pairs=as_numbers(sorted(landmarks.pair for landmarks in chain)),
             guesses={link.pair: link for link in guesses},
             noise=noise,
             largest_chi2=largest_chi2,
@@ -125,6 +126,8 @@ class ActiveLoop:
     @property
     def priors(self) -> frozenset[Pair]:
         """The guesses that are still needed: nothing else joins what they join."""
+        if not self.guesses:
+            return frozenset()
         answered = {answer.pair for answer in self.answers if answer.landmarks is not None}
         return frozenset(self.guesses.keys() & self.adjustment.links.keys() - answered)
 
@@ -159,8 +162,9 @@ class ActiveLoop:
     @cached_property
     def view(self) -> View:
         """What the strategy sees."""
-        settled = frozenset(answer.pair for answer in self.answers)
-        return View(self.covariance, self.external, settled | self.chain.keys(), self._hopeless())
+        answered = as_numbers(answer.pair for answer in self.answers)
+        settled = np.concatenate([self.chain_pairs, answered])
+        return View(self.covariance, self.external, settled, self._given_up)
 
     @cached_property
     def predicted_error_px(self) -> float:
@@ -192,6 +196,10 @@ class ActiveLoop:
         """Return χ² of 6 degrees of a yes against what is known; its pair must not be linked yet."""
         return self.agreement.of_new(self._link(landmarks, author))
 
+    def is_settled(self, pair: Pair) -> bool:
+        """Tell whether a pair was answered, however, or belongs to the chain."""
+        return pair in self.chain or any(answer.pair == pair for answer in self.answers)
+
     def stop_reason(self) -> StopReason | None:
         """Say why to stop now, or None to go on."""
         rule = self.stop_rule
@@ -205,7 +213,7 @@ class ActiveLoop:
         """Return the state after this answer; the pair need not be the one suggested."""
         pair = answer.pair
         pair.check_within(self.adjustment.frames)
-        if pair in self.chain or any(earlier.pair == pair for earlier in self.answers):
+        if self.is_settled(pair):
             raise PairError(f"pair {pair} is given twice: forget the earlier answer first")
         recorded = replace(self, answers=(*self.answers, answer))
         if answer.landmarks is None:
@@ -287,16 +295,16 @@ class ActiveLoop:
         """Return the state with these links; a guess between parts that they join is dropped."""
         adjustment = belief.adjustment
         state = replace(self, covariance=LocalCovariance(adjustment))
-        needless = state.priors - set(adjustment.needed_of(state.priors))
-        for pair in needless:
-            adjustment = adjustment.remove(pair)
+        if state.priors:
+            for pair in state.priors - set(adjustment.needed_of(state.priors)):
+                adjustment = adjustment.remove(pair)
         near = None
         if self.largest_chi2 is not None:
             # With many loops the linear mosaic shrinks until nothing can be told from it.
-            near = replace(belief, adjustment=adjustment).agreement.refined.mosaic_from_frame
+            near = replace(belief, adjustment=adjustment).agreement
         return replace(
             self,
-            covariance=LocalCovariance(adjustment, near),
+            covariance=LocalCovariance(adjustment, None if near is None else near.refined.mosaic_from_frame),
             held=belief.held,
             surprises=belief.surprises,
             near=near,
@@ -304,13 +312,20 @@ class ActiveLoop:
 
     def _joinable(self) -> bool:
         """Tell whether parts that only a guess joins may still be asked about."""
-        if not self.priors:
+        if self._given_up is None:
             return False
-        part = self.adjustment.parts_without(self.priors)
-        return bool((self.view.candidates & (part[:, None] != part[None])).any())
+        part = np.where(self._given_up.given_up[self._given_up.part], -1, self._given_up.part)
+        sizes = np.bincount(part[part >= 0])
+        between = (np.sum(sizes) ** 2 - np.sum(sizes**2)) // 2  # pairs of frames of different parts
+        known = np.unique(np.concatenate([self.view.settled, self.adjustment.ends]), axis=0)
+        consecutive = np.column_stack([np.arange(len(part) - 1), np.arange(1, len(part))])
+        barred = np.concatenate([known[known[:, 1] - known[:, 0] >= CLOSEST_ASKED], consecutive])
+        first, second = part[barred].T
+        return bool(between > np.sum((first != second) & (first >= 0) & (second >= 0)))
 
-    def _hopeless(self) -> NDArray[np.bool_] | None:
-        """Return the pairs (N, N) of a part that only guesses join and that was refused often enough, None if none is.
+    @cached_property
+    def _given_up(self) -> GivenUp | None:
+        """The parts that only guesses join and that were refused often enough, None if nothing is guessed.
 
         Nothing is as uncertain as what hangs on a guess: without an end to it, frames that match nothing would be asked
         about for ever.
@@ -325,9 +340,7 @@ class ActiveLoop:
                 refused[[part[i], part[j]]] += 1
         given_up = refused >= np.minimum(FEWEST_REFUSALS + 2 * sizes, MOST_REFUSALS)
         given_up[np.argmax(sizes)] = False
-        across = part[:, None] != part[None]
-        hopeless: NDArray[np.bool_] = across & (given_up[part][:, None] | given_up[part][None])
-        return hopeless
+        return GivenUp(part, given_up)
 
     def _link(self, landmarks: Landmarks, author: Author) -> Link:
         return _link(landmarks, self.adjustment.family, 1.0 if author is Author.PERSON else self.noise)
@@ -337,11 +350,21 @@ class ActiveLoop:
         limit = LARGEST_CHI2 if self.largest_chi2 is None else self.largest_chi2
         return Belief(self.adjustment, self.held, limit, self.surprises, self.near)
 
-    def _pairs(self, verdict: Verdict) -> NDArray[np.int64]:
-        pairs = [answer.pair for answer in self.answers if answer.verdict is verdict and answer.pair not in self.held]
-        if verdict is Verdict.YES:
-            pairs += sorted(self.chain.keys() - self.held.keys())
-        return np.array([(pair.i, pair.j) for pair in pairs], dtype=np.int64).reshape(-1, 2)
+    def _pairs(self, verdict: Verdict) -> PairNumbers:
+        pairs = as_numbers(
+            answer.pair for answer in self.answers if answer.verdict is verdict and answer.pair not in self.held
+        )
+        if verdict is not Verdict.YES:
+            return pairs
+        chain = self.chain_pairs
+        if self.chain.keys() & self.held.keys():
+            chain = as_numbers(sorted(self.chain.keys() - self.held.keys()))
+        return np.concatenate([pairs, chain])
+
+
+def as_numbers(pairs: Iterable[Pair]) -> PairNumbers:
+    """Return pairs as an array (n, 2)."""
+    return np.array([(pair.i, pair.j) for pair in pairs], dtype=np.int64).reshape(-1, 2)
 
 
 def _link(landmarks: Landmarks, family: Family, noise: float) -> Link:

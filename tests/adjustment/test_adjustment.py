@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from smalti.adjustment.adjustment import Adjustment
 from smalti.adjustment.covariance import Covariance
 from smalti.adjustment.link import Link, fit_link
+from smalti.adjustment.local_covariance import LocalCovariance
 from smalti.errors import PairError, SingularSystemError, UsageError
 from smalti.geometry.affine import compose, invert
 from smalti.geometry.family import FAMILIES, SIMILARITY, TRANSLATION
@@ -181,6 +184,31 @@ def test_a_long_history_of_changes_leaves_no_trace(family):
         if pair.j - pair.i > 1 and rng.random() < 0.8:
             adjustment = adjustment.remove(pair)
     assert_same_bits(adjustment, problem.adjustment(0, list(adjustment.links.values())))
+
+
+def test_two_thousand_changes_leave_the_state_of_a_new_adjustment_bit_for_bit():
+    rng = np.random.default_rng(12)
+    frames = 120
+    problem = random_problem(rng, frames=frames, loops=5)
+    loops = [Pair(i, j) for i, j in np.sort(rng.choice(frames, (40, 2))).tolist() if j - i > 1]
+    spare = [fit_link(measured(rng, problem.truth, pair, spread_points(rng, 6), 0.8)) for pair in loops]
+    adjustment, changes = problem.adjustment(frames // 2), 0
+    for link in [spare[at] for at in rng.integers(len(spare), size=2000)]:
+        if link.pair not in adjustment.links:
+            adjustment = adjustment.add(link)
+        elif rng.random() < 0.5:
+            stronger = replace(link, root=link.root * rng.uniform(0.5, 2.0))
+            adjustment = adjustment.change(stronger)
+        else:
+            adjustment = adjustment.remove(link.pair)
+        changes += 1
+    assert changes == 2000
+    new = problem.adjustment(frames // 2, list(adjustment.links.values()))
+    assert_same_bits(adjustment, new)
+    pairs = np.column_stack(np.triu_indices(frames, 1))
+    one, other = (LocalCovariance(of).of_pairs(pairs) for of in (adjustment, new))
+    np.testing.assert_array_equal(one.mean, other.mean)
+    np.testing.assert_array_equal(one.cov, other.cov)
 
 
 @each_family

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from smalti.adjustment.adjustment import Adjustment
 from smalti.adjustment.covariance import Covariance
 from smalti.adjustment.link import fit_link
-from smalti.adjustment.local_covariance import GROUP, LocalCovariance
+from smalti.adjustment.local_covariance import LocalCovariance
 from smalti.adjustment.refinement import normal_blocks
 from smalti.errors import UsageError
 from smalti.experiments.worlds import OUTLINE, raster
 from smalti.geometry.affine import compose, invert
 from smalti.geometry.family import AFFINE, FAMILIES, Family
-from smalti.records import Pair
+from smalti.records import Landmarks, Pair
 
 
 def adjusted(
@@ -68,11 +70,11 @@ def test_a_centre_has_the_covariance_of_the_dense_pseudo_inverse(family):
 
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 def test_all_pairs_at_once_are_the_pairs_one_by_one(family):
-    frames = 2 * GROUP + 5  # three groups, the last one small
+    frames = 261
     adjustment = adjusted(frames, (0, 20, 77), family)
     covariance = LocalCovariance(adjustment)
     rng = np.random.default_rng(3)
-    near = [(n, n + 1) for n in (0, GROUP - 1, GROUP, frames - 2)]
+    near = [(n, n + 1) for n in (0, 127, 128, frames - 2)]
     for i, j in near + [(int(a), int(b)) for a, b in rng.choice(frames, (20, 2)) if a != b]:
         mean, cov = covariance.centre(i, j)
         np.testing.assert_allclose(covariance.centres.mean[i, j], mean, rtol=1e-9, atol=1e-7)
@@ -113,6 +115,19 @@ def test_a_thousand_frames_leave_the_digits_of_neighbours():
     np.testing.assert_allclose(straight[:, [0, 2]], 1 / 3, rtol=1e-6)
     np.testing.assert_allclose(straight[:, 1], 0.0, atol=1e-6)
     assert (covariance.centres.determinant[n, n + 1] > 0).all()
+
+
+def test_three_thousand_frames_leave_six_digits_of_neighbours_at_the_far_end():
+    # The same six points between all neighbours of a straight way.
+    frames, step = 3000, np.array([100.0 / 3.0, 0.0])
+    seen = np.array([[x, y] for x in (0.0, 50.0) for y in (0.0, 50.0, 100.0)])
+    link = fit_link(Landmarks(Pair(0, 1), seen + step, seen))
+    chain = Adjustment(frames, OUTLINE, [replace(link, pair=Pair(n, n + 1)) for n in range(frames - 1)])
+    n = np.array([0, 1, 700, 1498, 1500, 2700, 2997, 2998])
+    found = LocalCovariance(chain).of_pairs(np.column_stack([n + 1, n])).cov[:, 0]
+    # 1/6 at the points' mean, 25 px from the centre, and as much again for the tilt.
+    np.testing.assert_allclose(found[:, [0, 2]], 1 / 3, rtol=1e-6)
+    np.testing.assert_allclose(found[:, 1], 0.0, atol=1e-6)
 
 
 def test_a_thousand_frames_are_why_the_paper_s_covariance_does_not_choose_the_questions():

@@ -226,7 +226,6 @@ def test_annealing_fits_parts_that_only_a_guess_joins():
     assert max(residual_px(found, record) for record in inside) < 1.0
 
 
-@pytest.mark.xfail(reason="the part that hangs on the tie alone shrinks to a point, though its links are fitted")
 def test_annealing_keeps_parts_about_where_the_guess_has_them():
     _, guess, _, found = annealed_parts()
     assert residual_px(found, guess) < 100.0

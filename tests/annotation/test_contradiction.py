@@ -45,6 +45,21 @@ def test_a_wrong_answer_is_caught_and_said_in_numbers(session):
     assert found.rival_i is not None
 
 
+def test_what_was_expected_is_the_deviation_of_the_moved_frame_in_the_reference_before(session):
+    i, j = loops(session)[3]
+    loop = session._ledger.loop
+    found = give(session, i, j, "yes", marks(i, j, by=WRONG)).contradiction
+    _, cov = loop.covariance.centre(session._ledger.used.index(found.frame), loop.adjustment.reference)
+    assert found.expected_px == pytest.approx(np.sqrt(np.trace(cov)), rel=1e-6)
+
+
+def test_the_mosaic_says_how_surely_every_frame_lies_in_the_reference(session):
+    loop, mosaic = session._ledger.loop, session.mosaic()
+    for n in (0, 9, 20):
+        _, cov = loop.covariance.centre(n, loop.adjustment.reference)
+        assert mosaic.sigma_px[n] == pytest.approx(np.sqrt(np.trace(cov)), rel=1e-6)
+
+
 def test_it_is_saved_all_the_same_and_the_person_decides(session):
     i, j = loops(session)[3]
     give(session, i, j, "yes", marks(i, j, by=WRONG))

@@ -7,12 +7,14 @@ import base64
 import numpy as np
 import pytest
 
+from smalti.annotation import pairmaps
 from smalti.annotation.messages import MapKind
-from smalti.annotation.pairmaps import matrix_of, reduce
+from smalti.annotation.pairmaps import PairMatrix, matrix_of, reduce
 from smalti.experiments.worlds import OUTLINE, raster
 from smalti.loop import ActiveLoop
 from smalti.overlap.rectangle import rectangle_probability
 from smalti.records import Answer, Pair
+from smalti.suggestion.view import View
 
 LOGARITHMIC = [MapKind.INFORMATIVENESS, MapKind.REWARD]
 
@@ -21,8 +23,26 @@ def values_of(found):
     return np.frombuffer(base64.b64decode(found.values), dtype=np.uint8).reshape(found.rows, found.columns)
 
 
+def given(matrix, marked=()):
+    """A matrix of which all entries are known."""
+    matrix = np.asarray(matrix, dtype=np.float64)
+    np.testing.assert_array_equal(matrix, matrix.T)
+    pairs = np.array(marked, dtype=np.int64).reshape(-1, 2)
+    return PairMatrix(len(matrix), lambda pairs: matrix[tuple(pairs.T)], pairs)
+
+
+def symmetric(seed, frames):
+    matrix = np.random.default_rng(seed).random((frames, frames))
+    return np.triu(matrix) + np.triu(matrix, 1).T
+
+
+def entries(matrix):
+    """All of them."""
+    return matrix.at(np.arange(matrix.frames), np.arange(matrix.frames))
+
+
 def whole(matrix, kind=MapKind.OVERLAP, size=256):
-    return reduce(np.asarray(matrix, dtype=np.float64), kind, 0, 0, 0, size, 7)
+    return reduce(given(matrix), kind, 0, 0, 0, size, 7)
 
 
 @pytest.fixture(scope="module")
@@ -42,22 +62,22 @@ def test_probabilities_are_shown_from_nothing_to_certain():
 
 @pytest.mark.parametrize("kind", LOGARITHMIC)
 def test_other_values_are_shown_by_their_logarithm_within_their_range(kind):
-    found = whole([[0.0, 0.01], [0.1, 1.0]], kind)
-    np.testing.assert_array_equal(values_of(found), [[0, 0], [128, 255]])
+    found = whole([[0.01, 0.1], [0.1, 1.0]], kind)
+    np.testing.assert_array_equal(values_of(found), [[0, 128], [128, 255]])
     assert (found.smallest, found.largest, found.logarithmic) == (0.01, 1.0, True)
 
 
 @pytest.mark.parametrize("kind", LOGARITHMIC)
 def test_what_is_six_decades_below_the_largest_value_is_nothing(kind):
-    found = whole([[1e-30, 1e-1], [1e2, 1e-4]], kind)
+    found = whole([[1e-30, 1e-1], [1e-1, 1e2]], kind)
     assert found.smallest == pytest.approx(1e-4)
-    np.testing.assert_array_equal(values_of(found), [[0, 128], [255, 0]])
+    np.testing.assert_array_equal(values_of(found), [[0, 128], [128, 255]])
 
 
 @pytest.mark.parametrize("kind", list(MapKind))
 def test_what_is_no_number_counts_as_nothing(kind):
-    found = whole([[np.nan, np.inf], [-np.inf, 1.0]], kind)
-    np.testing.assert_array_equal(values_of(found), [[0, 0], [0, 255]])
+    found = whole([[np.nan, np.inf, 0], [np.inf, -np.inf, 0], [0, 0, 1]], kind)
+    np.testing.assert_array_equal(values_of(found), [[0, 0, 0], [0, 0, 0], [0, 0, 255]])
     assert found.largest == 1.0
 
 
@@ -75,7 +95,7 @@ def test_equal_values_are_all_the_largest(kind):
 
 @pytest.mark.parametrize("frames", [8, 9, 11])
 def test_a_cell_is_as_large_as_its_largest_entry(frames):
-    matrix = np.random.default_rng(1).random((frames, frames))
+    matrix = symmetric(1, frames)
     found = whole(matrix, size=4)
     per_cell = found.frames_per_cell
     assert per_cell == -(-frames // 4)
@@ -86,16 +106,16 @@ def test_a_cell_is_as_large_as_its_largest_entry(frames):
 
 
 def test_a_window_shows_its_part_of_the_matrix():
-    matrix = np.random.default_rng(2).random((20, 20))
-    found = reduce(matrix, MapKind.OVERLAP, 3, 11, 5, 256, 0)
+    matrix = symmetric(2, 20)
+    found = reduce(given(matrix), MapKind.OVERLAP, 3, 11, 5, 256, 0)
     assert (found.first_row, found.first_column, found.rows, found.columns) == (3, 11, 5, 5)
     np.testing.assert_array_equal(values_of(found), np.rint(255 * matrix[3:8, 11:16]))
 
 
 @pytest.mark.parametrize(("row", "column", "frames"), [(18, 0, 5), (10**9, 10**9, 5), (4, 4, 10**9)])
 def test_a_window_beyond_the_matrix_is_moved_and_cut_to_fit(row, column, frames):
-    matrix = np.random.default_rng(3).random((20, 20))
-    found = reduce(matrix, MapKind.OVERLAP, row, column, frames, 256, 0)
+    matrix = symmetric(3, 20)
+    found = reduce(given(matrix), MapKind.OVERLAP, row, column, frames, 256, 0)
     side = min(frames, 20)
     assert found.rows == found.columns == side
     top, left = found.first_row, found.first_column
@@ -106,21 +126,21 @@ def test_a_window_beyond_the_matrix_is_moved_and_cut_to_fit(row, column, frames)
 def test_the_range_of_a_window_is_that_of_the_whole_matrix():
     matrix = np.full((10, 10), 1e-3)
     matrix[0, 0], matrix[9, 9] = 1e-4, 1e1
-    window = reduce(matrix, MapKind.REWARD, 2, 2, 3, 256, 0)
+    window = reduce(given(matrix), MapKind.REWARD, 2, 2, 3, 256, 0)
     assert (window.smallest, window.largest) == (1e-4, 1e1)
     np.testing.assert_array_equal(values_of(window), np.full((3, 3), 51))
 
 
 @pytest.mark.parametrize("kind", list(MapKind))
 def test_matrices_are_the_same_in_both_directions(loop, kind):
-    matrix = matrix_of(kind, loop.view)
+    matrix = entries(matrix_of(kind, loop.view))
     assert matrix.shape == (12, 12)
     np.testing.assert_allclose(matrix, matrix.T, rtol=1e-12)
     assert (matrix > 0).any()
 
 
 def test_overlap_is_certain_for_answered_pairs(loop):
-    matrix = matrix_of(MapKind.OVERLAP, loop.view)
+    matrix = entries(matrix_of(MapKind.OVERLAP, loop.view))
     assert matrix[2, 9] == matrix[0, 1] == 1.0
     assert matrix[1, 8] == 0.0
 
@@ -128,12 +148,12 @@ def test_overlap_is_certain_for_answered_pairs(loop):
 def test_informativeness_is_a_length(loop):
     cov = loop.view.centres.cov
     forth, back = (np.sqrt(np.linalg.det([[c[0], c[1]], [c[1], c[2]]])) for c in (cov[0, 7], cov[7, 0]))
-    assert matrix_of(MapKind.INFORMATIVENESS, loop.view)[0, 7] == pytest.approx(np.sqrt((forth + back) / 2))
+    assert entries(matrix_of(MapKind.INFORMATIVENESS, loop.view))[0, 7] == pytest.approx(np.sqrt((forth + back) / 2))
 
 
 def test_reward_is_both_probabilities_times_informativeness_for_pairs_that_may_be_asked(loop):
     view, centres = loop.view, loop.view.centres
-    matrix = matrix_of(MapKind.REWARD, view)
+    matrix = entries(matrix_of(MapKind.REWARD, view))
     for i, j in np.ndindex(12, 12):
         expected = 0.0
         if view.candidates[min(i, j), max(i, j)]:
@@ -148,6 +168,77 @@ def test_reward_is_both_probabilities_times_informativeness_for_pairs_that_may_b
 
 
 def test_the_pair_of_largest_reward_is_the_one_that_the_paper_would_ask(loop):
-    matrix = matrix_of(MapKind.REWARD, loop.view)
+    matrix = entries(matrix_of(MapKind.REWARD, loop.view))
     pair = loop.suggest(1)[0].pair
     assert matrix[pair.i, pair.j] == matrix.max()
+
+
+def test_entries_are_in_their_places_when_computed_a_few_at_a_time(monkeypatch):
+    monkeypatch.setattr(pairmaps, "PAIRS_AT_ONCE", 50)
+    matrix = symmetric(5, 20)
+    np.testing.assert_array_equal(entries(given(matrix)), matrix)
+    np.testing.assert_array_equal(given(matrix).at(np.arange(3, 20), np.arange(9)), matrix[3:, :9])
+
+
+@pytest.mark.parametrize("kind", list(MapKind))
+def test_entries_do_not_depend_on_what_else_is_looked_at(loop, kind):
+    matrix = matrix_of(kind, loop.view)
+    np.testing.assert_allclose(
+        matrix.at(np.array([8, 3]), np.array([0, 8, 11])), entries(matrix)[[8, 3]][:, [0, 8, 11]]
+    )
+
+
+def test_few_pairs_of_a_large_window_are_looked_at_and_they_are_evenly_spread():
+    looked_at = []
+
+    def note(pairs):
+        looked_at.extend(pairs.tolist())
+        return np.zeros(len(pairs))
+
+    found = reduce(PairMatrix(10_000, note, np.zeros((0, 2), dtype=np.int64)), MapKind.OVERLAP, 0, 0, 0, 100, 0)
+    assert (found.rows, found.frames_per_cell) == (100, 100)
+    frames = np.unique(looked_at)
+    np.testing.assert_array_equal(frames, np.arange(0, 10_000, 20) + 10)
+    assert len(looked_at) < 0.6 * len(frames) ** 2
+
+
+def test_a_cell_of_a_large_window_is_as_large_as_the_largest_of_some_of_its_entries(monkeypatch):
+    monkeypatch.setattr(pairmaps, "FRAMES_LOOKED_AT", 8)
+    matrix = symmetric(4, 40)
+    chosen = np.arange(0, 40, 5) + 2
+    expected = matrix[np.ix_(chosen, chosen)].reshape(4, 2, 4, 2).max(axis=(1, 3))
+    np.testing.assert_array_equal(values_of(whole(matrix, size=4)), np.rint(255 * expected))
+
+
+def test_the_range_of_many_frames_is_that_of_some_and_of_the_marked_pairs(monkeypatch):
+    monkeypatch.setattr(pairmaps, "FRAMES_OF_RANGE", 4)
+    matrix = np.full((40, 40), 1e-3)
+    matrix[3, 31] = matrix[31, 3] = 10.0
+    matrix[5, 15] = matrix[15, 5] = 1.0
+    assert given(matrix).positive_range == (1e-3, 1.0)
+    assert given(matrix, [(3, 31)]).positive_range == (1e-3, 10.0)
+
+
+@pytest.mark.parametrize("column", [0, 20])
+def test_marked_pairs_are_shown_in_their_cells_at_any_resolution(monkeypatch, column):
+    monkeypatch.setattr(pairmaps, "FRAMES_LOOKED_AT", 4)
+    matrix = np.zeros((40, 40))
+    matrix[3, 31] = matrix[31, 3] = 1.0
+    found = reduce(given(matrix, [(3, 31)]), MapKind.OVERLAP, 0, column, 20 if column else 0, 4, 0)
+    shown = np.argwhere(values_of(found))
+    assert shown.tolist() == ([[0, 2]] if column else [[0, 3], [3, 0]])
+
+
+def test_links_are_marked_and_so_is_the_pair_most_worth_asking(loop):
+    for kind in (MapKind.OVERLAP, MapKind.INFORMATIVENESS):
+        np.testing.assert_array_equal(matrix_of(kind, loop.view).marked, loop.adjustment.ends)
+    pair = loop.suggest(1)[0].pair
+    assert matrix_of(MapKind.REWARD, loop.view, pair).marked.tolist() == [[pair.i, pair.j]]
+    assert not len(matrix_of(MapKind.REWARD, loop.view).marked)
+
+
+@pytest.mark.parametrize("kind", list(MapKind))
+def test_nobody_looks_at_matrices_of_all_pairs(loop, kind, monkeypatch):
+    for name in ("centres", "external_probabilities", "candidates"):
+        monkeypatch.setattr(View, name, property(lambda _: pytest.fail("all pairs were looked at")))
+    assert values_of(reduce(matrix_of(kind, loop.view), kind, 0, 0, 0, 4, 0)).any()

@@ -10,6 +10,7 @@ import pytest
 from smalti import __version__
 from smalti.cli import experiment
 from smalti.cli.main import main
+from smalti.experiments.shelf import UNFINISHED
 from smalti.experiments.worlds import WORLDS
 from smalti.geometry.family import FAMILIES
 from smalti.suggestion.strategies import STRATEGIES
@@ -17,7 +18,13 @@ from smalti.suggestion.strategies import STRATEGIES
 SMALL = ["experiment", "raster", "--frames", "12", "--queries", "1", "--seeds", "1", "--strategies", "xia"]
 
 
-def test_a_small_experiment_says_where_its_files_are(tmp_path, capsys):
+@pytest.fixture
+def without_figures(monkeypatch):
+    """Figures take seconds; tests/experiments/test_study.py looks at them."""
+    monkeypatch.setattr("smalti.experiments.report.draw_figures", lambda *_: None)
+
+
+def test_a_small_experiment_says_where_its_files_are(tmp_path, capsys, without_figures):
     assert main([*SMALL, "--jobs", "1", "--out", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out" / "curves.csv").exists()
     assert str(tmp_path / "out") in capsys.readouterr().out
@@ -28,6 +35,17 @@ def test_quiet_says_nothing(tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_several_experiments_get_a_folder_each(tmp_path, capsys, without_figures):
+    words = ["--frames", "32", "--queries", "1", "--seeds", "1", "--strategies", "xia", "--jobs", "1"]
+    assert main(["experiment", "raster", "circle", *words, "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["circle", "raster"]
+    for name in ("raster", "circle"):
+        assert {path.name for path in (tmp_path / name).iterdir()} == {"curves.csv", "summary.json"}
+        assert (tmp_path / name / "curves.csv").read_text().splitlines()[1].startswith(f"{name},32,xia,1,0,")
+        assert str(tmp_path / name) in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
@@ -35,6 +53,10 @@ def test_quiet_says_nothing(tmp_path, capfd):
         (["mosaic"], "invalid choice"),
         (["experiment", "raster"], "--out"),
         (["experiment", "spiral", "--out", "OUT"], "unknown experiment 'spiral'"),
+        (["experiment", "--out", "OUT"], "EXPERIMENT"),
+        ([*SMALL[:2], *SMALL[1:], "--out", "OUT"], "given twice"),
+        (["experiment", "raster", "spiral", "--out", "OUT"], "unknown experiment 'spiral'"),
+        (["experiment", "raster", "circle", "--frames", "20", "--out", "OUT"], "at least 32"),
         (["experiment", "raster", "--strategies", "paper,guess", "--out", "OUT"], "unknown strategy 'guess'"),
         (["experiment", "raster", "--family", "projective", "--out", "OUT"], "unknown family 'projective'"),
         (["experiment", "raster", "--frames", "2", "--out", "OUT"], "at least 3"),
@@ -63,6 +85,15 @@ def test_an_unwritable_folder_is_one_line_and_exit_code_one(tmp_path, capsys):
     assert str(tmp_path / "file") in words
     assert len(words.splitlines()) == 1
     assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_a_folder_of_several_that_cannot_be_made_is_named_before_anything_is_run(tmp_path, capsys):
+    (tmp_path / "circle").write_text("in the way")
+    assert main([*SMALL[:2], "circle", "--frames", "32", "--out", str(tmp_path)]) == 1
+    words = capsys.readouterr().err
+    assert str(tmp_path / "circle") in words
+    assert len(words.splitlines()) == 1
+    assert not (tmp_path / "raster" / UNFINISHED).exists()
 
 
 def test_version_is_that_of_the_package(capsys):

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
 
-from smalti.errors import OutputError, UnknownNameError, UsageError
-from smalti.experiments.report import COLUMNS, curves_csv, summarise, write_report
-from smalti.experiments.runs import perform
-from smalti.experiments.study import UNFINISHED, StudySettings, conduct, make_folder
+from smalti.errors import OutputError, SmaltiError, UnknownNameError, UsageError
+from smalti.experiments.metrics import relative_rmsd, shape_rmsd
+from smalti.experiments.report import COLUMNS, curves_csv, summarise, write_reports
+from smalti.experiments.runs import Row, Run, RunSettings, perform
+from smalti.experiments.shelf import UNFINISHED, make_folder
+from smalti.experiments.study import StudySettings, conduct, conduct_all, expected_seconds
+from smalti.experiments.worlds import OUTLINE, world_named
+from smalti.loop import ActiveLoop
+from smalti.records import Pair
 
 SMALL = StudySettings("raster", frames=24, queries=3, seeds=(1, 2), strategies=("paper", "xia"))
 
@@ -83,9 +91,23 @@ def test_a_worker_process_finds_what_this_process_finds(small_study):
     assert without_seconds(curves_csv([here])) == without_seconds(curves_csv([runs[0]]))
 
 
+def test_every_row_has_the_error_of_the_mosaic_after_its_answer():
+    run = RunSettings("circle", 40, 6, "affine", "sawhney", 1)
+    rows = perform(run, pictured=False, on_answer=lambda: None).rows
+    assert {"yes", "no"} <= {row.answer for row in rows}
+    world = world_named("circle", 40)
+    agent = world.agent(1)
+    state = ActiveLoop.start(40, OUTLINE, world.chain(agent), external=world.external)
+    for row in rows:
+        if row.query:
+            state = state.record(agent.answer(Pair(row.i, row.j)))
+        assert row.relative_rmsd_px == relative_rmsd(world, state.refined.mosaic_from_frame)
+        assert row.shape_rmsd_px == shape_rmsd(world, state.refined.mosaic_from_frame)
+
+
 def test_kept_runs_are_not_performed_again(small_study, monkeypatch):
     folder, runs, _ = small_study
-    monkeypatch.setattr("smalti.experiments.study.perform", None)
+    monkeypatch.setattr("smalti.experiments.study.hire", lambda _: contextlib.nullcontext())
     again = conduct(SMALL, folder, workers=1, on_progress=lambda _: None)
     assert curves_csv(again) == curves_csv(runs)
     assert np.array_equal(again[0].pictures["exact"], runs[0].pictures["exact"])
@@ -108,16 +130,113 @@ def test_summary_means_are_those_of_the_curves(small_study):
     assert summary["strategies"]["paper"]["relative_rmsd_px"]["3"]["mean"] == pytest.approx(np.mean(last), rel=1e-12)
 
 
-def test_report_writes_all_files_and_clears_the_kept_runs(tmp_path):
-    settings = StudySettings("circle", frames=40, queries=2, seeds=(3,), strategies=("position-only",))
-    runs = conduct(settings, tmp_path, workers=1, on_progress=lambda _: None)
-    assert (tmp_path / UNFINISHED).exists()
-    write_report(settings, runs, tmp_path)
+@pytest.fixture(scope="module")
+def two_studies(tmp_path_factory):
+    """One of two strategies and one of one, in the order of their folders."""
+    folder = tmp_path_factory.mktemp("studies")
+    studies = {
+        folder / "raster": StudySettings("raster", frames=12, queries=2, seeds=(1, 2), strategies=("xia", "sawhney")),
+        folder / "circle": StudySettings("circle", frames=40, queries=2, seeds=(3,), strategies=("position-only",)),
+    }
+    told: list[int] = []
+    runs = conduct_all(studies, workers=2, on_progress=told.append)
+    return studies, runs, told
+
+
+def test_each_of_several_studies_gets_its_own_runs_in_their_order(two_studies):
+    studies, runs, _ = two_studies
+    for folder, settings in studies.items():
+        assert [run.settings for run in runs[folder]] == settings.runs
+
+
+def test_progress_counts_the_questions_of_all_studies(two_studies):
+    studies, _, told = two_studies
+    assert sum(told) == sum(len(settings.runs) * settings.queries for settings in studies.values())
+    assert min(told) > 0
+
+
+def test_each_of_several_studies_keeps_its_runs_in_its_own_folder(two_studies, monkeypatch):
+    studies, runs, _ = two_studies
+    monkeypatch.setattr("smalti.experiments.study.hire", lambda _: contextlib.nullcontext())
+    for folder, settings in studies.items():
+        again = conduct(settings, folder, workers=1, on_progress=lambda _: None)
+        assert curves_csv(again) == curves_csv(runs[folder])
+
+
+def test_a_report_is_complete_and_clears_the_kept_runs(two_studies):
+    studies, runs, _ = two_studies
+    folder = next(folder for folder in studies if folder.name == "circle")
+    assert (folder / UNFINISHED).exists()
+    written = write_reports({folder: studies[folder]}, runs)
     figures = ("rmsd", "prediction", "trajectories", "overlap", "external", "evolution")
     expected = {"curves.csv", "summary.json", *(f"{n}.{e}" for n in figures for e in ("png", "svg"))}
-    assert {path.name for path in tmp_path.iterdir()} == expected
-    assert all(path.stat().st_size > 0 for path in tmp_path.iterdir())
-    assert json.loads((tmp_path / "summary.json").read_text())["strategies"]["position-only"]["seeds"]["3"]
+    assert {path.name for path in folder.iterdir()} == expected
+    assert all(path.stat().st_size > 0 for path in folder.iterdir())
+    assert set(written) == {folder / name for name in expected}
+    assert json.loads((folder / "summary.json").read_text())["strategies"]["position-only"]["seeds"]["3"]
+
+
+def test_no_kept_run_is_cleared_before_every_report_is_written(tmp_path, monkeypatch):
+    studies = {tmp_path / "raster": SMALL, tmp_path / "circle": SMALL}
+    for folder in studies:
+        make_folder(folder / UNFINISHED)
+
+    def draw(_settings, _runs, folder):
+        if folder.parent.name == "circle":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("smalti.experiments.report.draw_figures", draw)
+    monkeypatch.setattr("smalti.experiments.report.summarise", lambda *_: {})
+    with pytest.raises(KeyboardInterrupt):
+        write_reports(studies, {folder: [] for folder in studies})
+    assert (tmp_path / "raster" / "curves.csv").exists()
+    assert all((folder / UNFINISHED).exists() for folder in studies)
+
+
+def finished(settings: RunSettings, seconds: float) -> Run:
+    row = Row(0, None, None, "", 1.0, 1.0, 1.0, seconds / 2)
+    return Run(settings, [row, row], "budget", 1.0, np.zeros((3, 2)), np.zeros((3, 2)), {})
+
+
+def test_a_run_is_expected_to_take_as_long_as_those_of_other_seeds_on_average():
+    paper_1, paper_2, xia_1, _ = SMALL.runs
+    known = [finished(paper_1, 4.0), finished(paper_2, 8.0), finished(xia_1, 1.0)]
+    assert expected_seconds(paper_1, known) == pytest.approx(6.0)
+    other_world = StudySettings("circle", frames=40, queries=3, strategies=("paper",)).runs[0]
+    assert expected_seconds(other_world, known) == float("inf")
+
+
+def test_the_longest_runs_begin_first_once_it_is_known_which_they_are(tmp_path, monkeypatch):
+    settings = StudySettings("raster", frames=12, queries=1, seeds=(1, 2, 3), strategies=("xia", "paper", "area"))
+    seconds = {"xia": 1.0, "paper": 5.0, "area": 3.0}
+    begun: list[tuple[str, int]] = []
+
+    class Pool:
+        count = 1
+
+        def start(self, run, pictured):
+            begun.append((run.strategy, run.seed))
+            future: Future[Run] = Future()
+            future.set_result(finished(run, seconds[run.strategy]))
+            return future
+
+        def count_answers(self):
+            return 0
+
+    monkeypatch.setattr("smalti.experiments.study.hire", lambda count: contextlib.nullcontext(Pool()))
+    conduct(settings, tmp_path, workers=1, on_progress=lambda _: None)
+    one_of_each = [("xia", 1), ("paper", 1), ("area", 1)]
+    assert begun == [*one_of_each, ("paper", 2), ("paper", 3), ("area", 2), ("area", 3), ("xia", 2), ("xia", 3)]
+
+
+def test_a_worker_that_is_killed_ends_the_study_with_one_line(tmp_path):
+    def kill(_):
+        for process in multiprocessing.active_children():
+            process.kill()
+
+    settings = StudySettings("raster", frames=24, queries=20, seeds=(1, 2), strategies=("paper",))
+    with pytest.raises(SmaltiError, match="start again with fewer jobs"):
+        conduct(settings, tmp_path, workers=1, on_progress=kill)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):

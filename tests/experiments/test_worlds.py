@@ -66,6 +66,15 @@ def test_overlapping_pairs_are_those_that_the_oracle_says_yes_to(world: World) -
     assert world.agent(1).pairs() == expected
 
 
+@pytest.mark.parametrize("make", [raster, circle])
+def test_what_is_shown_in_both_does_not_depend_on_how_many_frames_are_looked_at_together(make, monkeypatch) -> None:
+    pairs, points = make(40).shown_in_both
+    monkeypatch.setattr("smalti.experiments.worlds.FRAMES_AT_ONCE", 7)
+    in_blocks = make(40).shown_in_both
+    np.testing.assert_array_equal(in_blocks[0], pairs)
+    np.testing.assert_array_equal(in_blocks[1], points)
+
+
 @pytest.mark.parametrize("world", [raster(14), circle(33)], ids=["raster", "circle"])
 def test_landmarks_without_noise_are_those_of_the_oracle(world: World) -> None:
     oracle = OracleAgent(world.mosaic_from_frame, OUTLINE, CONTROL_POINTS)

@@ -15,7 +15,7 @@ from smalti.loop import ActiveLoop
 from smalti.overlap.external import FixedProbabilities
 from smalti.records import Landmarks, Pair
 from smalti.suggestion.strategies import strategy_named
-from smalti.suggestion.strategies.area import Area, expected_overlap_times_spread
+from smalti.suggestion.strategies.area import Area, ExpectedOverlapTimesSpread
 from smalti.suggestion.strategies.paper import Paper
 
 EVERYTHING = 10**6
@@ -43,6 +43,17 @@ def moved_by(steps, outline=OUTLINE, sigma=1.0, external=None):
     points = outline.corners
     chain = [Landmarks(Pair(n, n + 1), points + step, points, sigma) for n, step in enumerate(steps)]
     return ActiveLoop.start(len(steps) + 1, outline, chain, external=external)
+
+
+def rewards_of(state, pairs):
+    """E[overlap] · √det Σ_γ of pairs (n, 2)."""
+    centres = state.covariance.of_pairs(np.asarray(pairs))
+    return ExpectedOverlapTimesSpread().of(centres, np.zeros(len(pairs)))
+
+
+def all_pairs(state):
+    """Every pair in both orders, and every frame with itself."""
+    return np.argwhere(np.ones(2 * [state.adjustment.frames], dtype=bool))
 
 
 def may_be_asked(state):
@@ -108,7 +119,7 @@ def test_the_expectation_is_that_of_the_shared_area_where_x_and_y_vary_apart():
         y = mean[1] - OUTLINE.centre[1] + np.sqrt(cov[1, 1]) * nodes[None]
         shared = (1 - np.abs(x) / OUTLINE.width) * (1 - np.abs(y) / OUTLINE.height)
         products.append(weights @ shared @ weights / (2 * np.pi) * np.sqrt(np.linalg.det(cov)))
-    found = expected_overlap_times_spread(state.covariance.centres)[0, 2]
+    found = rewards_of(state, [(0, 2)])[0]
     assert found == pytest.approx(np.mean(products), rel=1e-9)
 
 
@@ -122,18 +133,19 @@ def test_where_positions_are_certain_the_overlap_is_what_the_frames_share(shift)
 
 
 def test_both_directions_count_alike():
-    found = expected_overlap_times_spread(state_named("circle").view.centres)
-    np.testing.assert_array_equal(found, found.T)
+    state = state_named("circle")
+    pairs = all_pairs(state)
+    np.testing.assert_array_equal(rewards_of(state, pairs), rewards_of(state, pairs[:, ::-1]))
 
 
 def test_a_frame_is_no_question_to_itself():
-    found = expected_overlap_times_spread(state_named("circle").view.centres)
-    np.testing.assert_array_equal(np.diag(found), 0.0)
+    state = state_named("circle")
+    np.testing.assert_array_equal(rewards_of(state, [(n, n) for n in range(state.adjustment.frames)]), 0.0)
 
 
 def test_no_reward_is_negative_or_undefined_however_wild_the_guess():
     state = moved_by([(20.0, 0.0), (40.0, 10.0), (30.0, 0.0)], sigma=1e5)
-    found = expected_overlap_times_spread(state.view.centres)
+    found = rewards_of(state, all_pairs(state))
     assert np.isfinite(found).all()
     assert (found >= 0).all()
 

@@ -7,17 +7,20 @@ import math
 import numpy as np
 import pytest
 
-from smalti.experiments.worlds import OUTLINE, raster
+from smalti.experiments.worlds import OUTLINE, circle, raster
 from smalti.loop import ActiveLoop
 from smalti.overlap.bounds import quick_probability
+from smalti.overlap.external import NoExternalModel
 from smalti.records import Answer, Pair
-from smalti.suggestion.prediction import overlap_probability, predicted_error
+from smalti.suggestion import prediction
+from smalti.suggestion.prediction import Overlap, predicted_error
+from smalti.suggestion.view import View
 
 
-def on_raster(frames: int, answers: list[tuple[int, int]], seed: int = 2) -> ActiveLoop:
+def on_raster(frames, answers, seed=2, external=None):
     world = raster(frames)
     agent = world.agent(seed)
-    state = ActiveLoop.start(frames, OUTLINE, world.chain(agent), external=world.external)
+    state = ActiveLoop.start(frames, OUTLINE, world.chain(agent), external=external or world.external)
     return state.replay(agent.answer(Pair(i, j)) for i, j in answers)
 
 
@@ -54,32 +57,71 @@ def probability_by_loops(state: ActiveLoop) -> np.ndarray:
     return probability
 
 
+def error_by_matrices(state: ActiveLoop, part: np.ndarray | None = None) -> float:
+    """The same formula on matrices of all pairs."""
+    centres, external = state.covariance.centres, state.external.probabilities()
+    directed = quick_probability(centres.mean, centres.cov, OUTLINE)
+    position = (directed + directed.T) / 2
+    upper = np.triu_indices(len(position), 1)
+    base_rate = np.mean(position[upper])
+    together, apart = position * external * (1 - base_rate), (1 - position) * (1 - external) * base_rate
+    weight = np.divide(together, together + apart, out=np.zeros_like(together), where=together > 0)
+    for pairs, certain in ((state.view.settled, 0.0), (state.adjustment.ends, 1.0)):
+        weight[tuple(pairs.T)] = certain
+    if part is not None:
+        weight = weight * (part[:, None] == part)
+    spread = (centres.spread_squared + centres.spread_squared.T) / 2
+    return math.sqrt(np.sum((weight * spread)[upper]) / np.sum(weight[upper]))
+
+
 @pytest.fixture(scope="module")
 def small() -> ActiveLoop:
     state = on_raster(10, [(2, 7), (0, 5)])
     return state.record(Answer.unsure(Pair(1, 7)))
 
 
-def test_overlap_probability_equals_the_formula(small: ActiveLoop) -> None:
+STATES = {
+    "open raster": lambda: on_raster(300, []),
+    "raster with loops": lambda: on_raster(300, [(n, 299 - n) for n in range(5, 145, 20)]),
+    "circle": lambda: start_on_circle(300),
+}
+
+
+def start_on_circle(frames):
+    world = circle(frames)
+    agent = world.agent(2)
+    state = ActiveLoop.start(frames, OUTLINE, world.chain(agent), external=world.external)
+    return state.record(agent.answer(Pair(0, frames - 1))).record(Answer.no(Pair(10, 10 + frames // 2)))
+
+
+@pytest.fixture(scope="module", params=STATES)
+def long(request) -> ActiveLoop:
+    return STATES[request.param]()
+
+
+@pytest.fixture
+def sampled(monkeypatch):
+    """Sample as long sequences are sampled: about one pair in three."""
+    monkeypatch.setattr(prediction, "MOST_PAIRS", 0)
+    monkeypatch.setattr(prediction, "SAMPLED_PAIRS", 15_000)
+
+
+def test_overlap_equals_the_formula(small: ActiveLoop) -> None:
     upper = np.triu_indices(10, 1)
-    found = overlap_probability(small.view)
-    np.testing.assert_allclose(found[upper], probability_by_loops(small)[upper], rtol=1e-6, atol=1e-9)
-
-
-def test_overlap_probability_is_symmetric(small: ActiveLoop) -> None:
-    found = overlap_probability(small.view)
-    np.testing.assert_allclose(found, found.T, rtol=0, atol=1e-15)
+    found = Overlap.of(small.view).of_pairs(np.column_stack(upper))
+    np.testing.assert_allclose(found, probability_by_loops(small)[upper], rtol=1e-6, atol=1e-9)
 
 
 def test_linked_pairs_are_certain_to_overlap(small: ActiveLoop) -> None:
-    found = overlap_probability(small.view)
-    assert all(found[pair.i, pair.j] == found[pair.j, pair.i] == 1.0 for pair in small.adjustment.links)
+    assert (Overlap.of(small.view).of_pairs(small.adjustment.ends) == 1.0).all()
 
 
-@pytest.mark.parametrize("pair", [(0, 5), (1, 7)])
-def test_pairs_answered_without_landmarks_count_for_nothing(small: ActiveLoop, pair: tuple[int, int]) -> None:
-    found = overlap_probability(small.view)
-    assert found[pair] == found[pair[::-1]] == 0.0
+def test_pairs_answered_without_landmarks_count_for_nothing(small: ActiveLoop) -> None:
+    assert (Overlap.of(small.view).of_pairs(np.array([[0, 5], [1, 7]])) == 0.0).all()
+
+
+def test_a_frame_overlaps_itself(small: ActiveLoop) -> None:
+    assert (Overlap.of(small.view).of_pairs(np.array([[0, 0], [7, 7]])) == 1.0).all()
 
 
 def test_predicted_error_equals_the_formula(small: ActiveLoop) -> None:
@@ -91,6 +133,55 @@ def test_predicted_error_equals_the_formula(small: ActiveLoop) -> None:
             total += probability[i, j] * spread
             weights += probability[i, j]
     assert predicted_error(small.view) == pytest.approx(math.sqrt(total / weights), rel=1e-6)
+
+
+def test_predicted_error_is_that_of_all_pairs(long: ActiveLoop) -> None:
+    assert predicted_error(long.view) == pytest.approx(error_by_matrices(long), rel=1e-9)
+
+
+def test_where_looks_are_certain_pairs_far_apart_count_as_long_as_they_may_overlap_at_all() -> None:
+    state = on_raster(60, [(n, 59 - n) for n in range(0, 28, 3)], external=NoExternalModel(60))
+    assert predicted_error(state.view) == pytest.approx(error_by_matrices(state), rel=1e-9)
+
+
+def test_pairs_of_two_mosaics_do_not_count(small: ActiveLoop) -> None:
+    part = np.repeat([0, 1], [4, 6])
+    assert predicted_error(small.view, part) == pytest.approx(error_by_matrices(small, part), rel=1e-9)
+
+
+def test_there_is_no_error_where_every_frame_is_a_mosaic_of_its_own(small: ActiveLoop) -> None:
+    assert predicted_error(small.view, np.arange(10)) == 0.0
+
+
+def test_a_small_sample_predicts_the_error_within_two_hundredths(long: ActiveLoop, sampled: None) -> None:
+    assert predicted_error(long.view) == pytest.approx(error_by_matrices(long), rel=0.02)
+
+
+def test_a_sample_as_large_as_all_pairs_is_all_pairs(long: ActiveLoop, sampled: None, monkeypatch) -> None:
+    monkeypatch.setattr(prediction, "SAMPLED_PAIRS", 10**6)
+    sample = prediction._Sample.of(long.view)
+    assert sorted(map(tuple, sample.pairs)) == sorted(zip(*np.triu_indices(300, 1), strict=True))
+    assert (sample.stands_for == 1.0).all()
+
+
+def test_a_sample_has_each_pair_once_and_stands_for_all(long: ActiveLoop, sampled: None) -> None:
+    sample = prediction._Sample.of(long.view)
+    assert len(np.unique(sample.pairs, axis=0)) == len(sample.pairs) < 20_000
+    assert np.sum(sample.stands_for) == pytest.approx(300 * 299 / 2, rel=0.01)
+
+
+def test_every_answered_pair_is_in_a_sample_and_stands_for_itself(long: ActiveLoop, sampled: None) -> None:
+    sample = prediction._Sample.of(long.view)
+    stands_for = {tuple(pair): weight for pair, weight in zip(sample.pairs.tolist(), sample.stands_for, strict=True)}
+    answered = np.concatenate([long.adjustment.ends, long.view.settled]).tolist()
+    assert all(stands_for[tuple(pair)] == 1.0 for pair in answered)
+
+
+def test_nobody_looks_at_matrices_of_all_pairs(small: ActiveLoop, monkeypatch) -> None:
+    for name in ("centres", "external_probabilities", "candidates"):
+        monkeypatch.setattr(View, name, property(lambda _: pytest.fail("all pairs were looked at")))
+    predicted_error(small.view)
+    Overlap.of(small.view).of_pairs(np.array([[0, 9]]))
 
 
 def test_the_loop_gives_the_predicted_error_of_its_view(small: ActiveLoop) -> None:

@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from smalti.adjustment.centres import Centres
+from smalti.adjustment.centres import Centres, PairCentres
 from smalti.geometry.outline import Outline
 from smalti.overlap.bounds import probability_bounds
 from smalti.overlap.rectangle import rectangle_probability
 from smalti.suggestion.reward import (
-    bound_expected_informativeness,
     expected_informativeness,
+    expected_informativeness_above,
     informativeness,
     position_probability,
     position_probability_bounds,
@@ -89,17 +89,34 @@ def test_expected_informativeness_does_not_depend_on_the_order_of_the_frames(
     np.testing.assert_array_equal(found, expected_informativeness(centres, all_pairs))
 
 
-def test_bound_is_at_least_the_expected_informativeness(centres: Centres, all_pairs: np.ndarray) -> None:
-    wanted = np.triu(np.ones((FRAMES, FRAMES), dtype=bool), 1)
-    bound = bound_expected_informativeness(centres, wanted)[all_pairs[:, 0], all_pairs[:, 1]]
-    assert (bound * (1 + 1e-12) >= expected_informativeness(centres, all_pairs)).all()
+def of_pairs(centres: Centres, pairs: np.ndarray) -> PairCentres:
+    forth, back = (pairs[:, 0], pairs[:, 1]), (pairs[:, 1], pairs[:, 0])
+    mean = np.stack([centres.mean[forth], centres.mean[back]], axis=1)
+    return PairCentres(OUTLINE, mean, np.stack([centres.cov[forth], centres.cov[back]], axis=1))
 
 
-def test_bound_is_zero_for_pairs_that_are_not_wanted(centres: Centres) -> None:
-    wanted = np.zeros((FRAMES, FRAMES), dtype=bool)
-    wanted[2, 5] = True
-    bound = bound_expected_informativeness(centres, wanted)
-    assert np.flatnonzero(bound).tolist() == [2 * FRAMES + 5]
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.999999, 1.0])
+def test_what_reaches_the_least_is_the_expected_informativeness(
+    centres: Centres, all_pairs: np.ndarray, share: float
+) -> None:
+    exact = expected_informativeness(centres, all_pairs)
+    found = expected_informativeness_above(of_pairs(centres, all_pairs), share * exact)
+    np.testing.assert_array_equal(found, exact)
+
+
+@pytest.mark.parametrize("times", [1.0001, 2.0, 30.0])
+def test_what_is_below_the_least_is_the_expected_informativeness_or_nothing(
+    centres: Centres, all_pairs: np.ndarray, times: float
+) -> None:
+    exact = expected_informativeness(centres, all_pairs)
+    found = expected_informativeness_above(of_pairs(centres, all_pairs), times * exact)
+    assert ((found == exact) | (found == 0.0)).all()
+
+
+def test_what_is_far_below_the_least_is_not_computed(centres: Centres, all_pairs: np.ndarray) -> None:
+    constant = 2 * OUTLINE.outer_half_side**2 / np.pi
+    least = np.full(len(all_pairs), 1.001 * constant)
+    np.testing.assert_array_equal(expected_informativeness_above(of_pairs(centres, all_pairs), least), 0.0)
 
 
 def test_no_expected_informativeness_exceeds_the_constant(centres: Centres, all_pairs: np.ndarray) -> None:

@@ -23,9 +23,10 @@ from smalti.suggestion.search import search
 from smalti.suggestion.strategies import STRATEGIES, Strategy, strategy_named
 from smalti.suggestion.strategies.elibol import Elibol
 from smalti.suggestion.strategies.external_only import ExternalOnly
-from smalti.suggestion.strategies.paper import Paper, rank_by_expected_reward
+from smalti.suggestion.strategies.paper import ExpectedInformativeness, Paper
 from smalti.suggestion.strategies.position_only import PositionOnly
 from smalti.suggestion.strategies.sawhney import Sawhney, arc_lengths
+from smalti.suggestion.strategies.strategy import as_suggestions
 from smalti.suggestion.strategies.xia import Xia
 
 EVERYTHING = 10**6
@@ -278,7 +279,7 @@ def test_the_first_few_are_the_beginning_of_the_whole_ranking(
 
 def rank_without_reasons(state: ActiveLoop, top: int) -> list[Suggestion]:
     """The paper's ranking; the reasons of thousands of suggestions would take longer than finding them."""
-    return rank_by_expected_reward(state.view, state.view.external_probabilities, top)
+    return as_suggestions(search(state.view, state.view.looks, ExpectedInformativeness(), top))
 
 
 def brute_force_top(state: ActiveLoop, top: int) -> list[tuple[int, int]]:

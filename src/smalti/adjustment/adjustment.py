@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from smalti.adjustment.cholesky import BlockCholesky, NotPositiveDefiniteError
+from smalti.adjustment.cholesky import ENOUGH_LEFT, BlockCholesky, NotPositiveDefiniteError
 from smalti.adjustment.link import Link, normalised
+from smalti.adjustment.orthogonal import Rows, factorise_rows
 from smalti.adjustment.pattern import Pattern
 from smalti.errors import PairError, SingularSystemError, UsageError
 from smalti.geometry.affine import IDENTITY, compose, invert
@@ -24,6 +25,9 @@ from smalti.records import Pair, Transforms, pair_key
 
 MIN_FRAMES = 2
 
+MOST_REFERENCES = 1000
+"""Frames that are tried as the reference, where the best is wanted."""
+
 Reference = int | Literal["auto"]
 
 
@@ -31,8 +35,8 @@ class Adjustment:
     """A set of links and the mosaic that fits them best.
 
     A value: `add`, `change` and `remove` return a new adjustment and leave this one as it is, so undo is
-    keeping the old one, and a change that fails changes nothing. The new one shares what the change does not
-    reach. What it holds depends on its links alone, not on the order in which they came.
+    keeping the old one, and a change that fails changes nothing. What it holds depends on its links alone, not on
+    the order in which they came.
 
     The cost of a link is |(Θ_j - Θ_i T̂) R|² (see `Link`), Θ_n being `mosaic_from_frame[n]` and the mosaic's
     coordinates those of the reference frame. x and y share one matrix where the family allows.
@@ -66,24 +70,25 @@ class Adjustment:
             by_pair[link.pair] = link
         self.links: Mapping[Pair, Link] = MappingProxyType(by_pair)
         self.terms = LinkTerms.of(list(by_pair.values()), outline, family, self.reference)
-        self._factorise(None, None)
+        self._check_connected()
+        self._factorise()
 
     def add(self, link: Link) -> Adjustment:
         """Return the adjustment with one link more."""
         if link.pair in self.links:
             raise PairError(f"pair {link.pair} has a link already: change it or remove it first")
         link.pair.check_within(self.frames)
-        return self._with({**self.links, link.pair: link}, link.pair)
+        return self._with(link.pair, link)
 
     def change(self, link: Link) -> Adjustment:
         """Return the adjustment with another link for a pair that has one."""
         self._check_linked(link.pair)
-        return self._with({**self.links, link.pair: link}, link.pair)
+        return self._with(link.pair, link)
 
     def remove(self, pair: Pair) -> Adjustment:
         """Return the adjustment without a pair's link."""
         self._check_linked(pair)
-        return self._with({other: link for other, link in self.links.items() if other != pair}, pair)
+        return self._with(pair, None)
 
     @cached_property
     def mosaic_from_frame(self) -> Transforms:
@@ -96,8 +101,10 @@ class Adjustment:
     @cached_property
     def unit_maps(self) -> Transforms:
         """(N, 2, 3): the same in the adjustment's own units (see `Outline.unit_from_pixels`)."""
-        right = self.terms.right_side(self.frames)[self.free]  # (n, planes, k)
-        solution = self.factor.solve(np.ascontiguousarray(np.swapaxes(right, 1, 2)))
+        solution = self._solution
+        if solution is None:
+            right = self.terms.right_side(self.frames)[self.free]  # (n, planes, k)
+            solution = self.factor.solve(np.ascontiguousarray(np.swapaxes(right, 1, 2)))
         maps = np.empty((self.frames, 2, 3))
         maps[self.reference] = IDENTITY
         maps[self.free] = self.family.maps(np.swapaxes(solution, 1, 2))
@@ -112,6 +119,11 @@ class Adjustment:
     def pattern(self) -> Pattern:
         """Where systems over the free frames have blocks."""
         return self.factor.pattern
+
+    @cached_property
+    def whole_pattern(self) -> Pattern:
+        """Where systems over all frames have blocks."""
+        return Pattern.of(self.frames, self.ends)
 
     @property
     def ends(self) -> NDArray[np.int64]:
@@ -157,12 +169,19 @@ class Adjustment:
         return Adjustment(self.frames, self.outline, links, family=self.family, reference=self.reference)
 
     def best_reference(self) -> int:
-        """Return the frame relative to which the others are known best, on average."""
+        """Return the frame relative to which the others are known best, on average.
+
+        Beyond 1000 frames, one of 1000 that are evenly spread, relative to which the rest of these are known best.
+        """
         # Imported here: the covariance is computed from an adjustment.
         from smalti.adjustment.local_covariance import LocalCovariance  # noqa: PLC0415
 
-        centres = LocalCovariance(self).centres
-        return int(np.argmin(np.sum(centres.spread_squared, axis=0)))
+        chosen = np.linspace(0, self.frames - 1, min(self.frames, MOST_REFERENCES)).round().astype(np.int64)
+        i, j = np.triu_indices(len(chosen), 1)
+        cov = LocalCovariance(self).of_pairs(np.column_stack([chosen[i], chosen[j]])).cov
+        spread_squared = cov[..., 0] + cov[..., 2]
+        total = np.bincount(j, spread_squared[:, 0], len(chosen)) + np.bincount(i, spread_squared[:, 1], len(chosen))
+        return int(chosen[np.argmin(total)])
 
     def parts_without(self, pairs: Iterable[Pair]) -> NDArray[np.int64]:
         """Return for every frame the number of its part (N,), were these pairs not linked."""
@@ -179,38 +198,38 @@ class Adjustment:
         part = self.parts_without(pairs)
         return [pair for pair in pairs if part[pair.i] != part[pair.j]]
 
-    def _with(self, links: dict[Pair, Link], changed: Pair) -> Adjustment:
+    def _with(self, pair: Pair, link: Link | None) -> Adjustment:
+        """Return the adjustment with this link in the place of the pair's, or without one."""
+        at, present = self.terms.find(pair)
+        entries = list(self.links.items())
+        entries[at : at + present] = [] if link is None else [(pair, link)]
         successor = Adjustment.__new__(Adjustment)
         successor.frames, successor.outline = self.frames, self.outline
         successor.family, successor.reference = self.family, self.reference
-        successor.links = MappingProxyType(dict(sorted(links.items())))
-        successor.terms = self.terms.changed(changed, successor.links.get(changed), self.outline, self.family)
-        successor._factorise(self, changed)
+        successor.links = MappingProxyType(dict(entries))
+        successor.terms = self.terms.changed(pair, link, self.outline, self.family)
+        if link is None:
+            successor._check_connected()
+        successor._factorise()
         return successor
 
-    def _factorise(self, before: Adjustment | None, changed: Pair | None) -> None:
-        self._check_connected()
+    def _factorise(self) -> None:
         inner = (self.ends_free >= 0).all(axis=1)
-        edges = self.ends_free[inner]
-        off_diagonal = self.terms.ij[inner]
+        pattern = Pattern.of(self.frames - 1, self.ends_free[inner])
+        self._solution: NDArray[np.float64] | None = None
+        diagonal = self.terms.diagonal(self.frames)[self.free]
         try:
-            if before is None or changed is None:
-                self.diagonal = self.terms.diagonal(self.frames)
-                pattern = Pattern.of(self.frames - 1, edges)
-                self.factor = BlockCholesky(pattern, self.diagonal[self.free], off_diagonal)
-                return
-            ends = np.array([changed.i, changed.j])
-            self.diagonal = before.diagonal.copy()
-            self.diagonal[ends] = self.terms.diagonal(self.frames, only=ends)[ends]
-            same = np.array_equal(edges, before.pattern.edges)
-            pattern = before.pattern if same else Pattern.of(self.frames - 1, edges)
-            nodes = np.flatnonzero(np.isin(self.free, ends))
-            self.factor = before.factor.changed(pattern, self.diagonal[self.free], off_diagonal, nodes)
-        except NotPositiveDefiniteError as failure:
-            frame = int(self.free[failure.node])
-            raise SingularSystemError(
-                f"frame {frame}: its links do not determine where it is, check their landmarks"
-            ) from None
+            self.factor = BlockCholesky(pattern, diagonal, self.terms.ij[inner], least_left=ENOUGH_LEFT)
+        except NotPositiveDefiniteError:
+            # Thousands of frames in an open chain: its ends are too far apart for the normal equations.
+            rows = self.terms.rows(self.ends_free, self.family)
+            try:
+                self.factor, self._solution = factorise_rows(pattern, rows)
+            except NotPositiveDefiniteError as failure:
+                frame = int(self.free[failure.node])
+                raise SingularSystemError(
+                    f"frame {frame}: its links do not determine where it is, check their landmarks"
+                ) from None
 
     def _check_linked(self, pair: Pair) -> None:
         if pair not in self.links:
@@ -255,26 +274,31 @@ class LinkTerms:
         side_j = np.array([side for _, side in sides]).reshape(-1, 3, 3)
         ii, ij, jj = (np.zeros((len(links), family.size, family.size)) for _ in range(3))
         right_i, right_j = (np.zeros((len(links), family.planes, family.size)) for _ in range(2))
-        # The part of a frame's map that is not to be solved for: all of it in the reference frame.
-        fixed_i = np.where((ends[:, 0] == reference)[:, None, None], IDENTITY, family.offset)
-        fixed_j = np.where((ends[:, 1] == reference)[:, None, None], IDENTITY, family.offset)
-        fixed_residual = fixed_j @ side_j - fixed_i @ side_i  # (L, 2, 3)
+        residual = _fixed_residual(ends, side_i, side_j, family, reference)
         for plane, rows in enumerate(family.rows_of_plane):
             for row in rows:
-                a_i = np.swapaxes(family.basis[row].T @ side_i, 1, 2)  # (L, 3, k)
-                a_j = np.swapaxes(family.basis[row].T @ side_j, 1, 2)
+                a_i, a_j = (np.swapaxes(family.basis[row].T @ side, 1, 2) for side in (side_i, side_j))  # (L, 3, k)
                 if plane == 0:
                     ii += np.swapaxes(a_i, 1, 2) @ a_i
                     ij -= np.swapaxes(a_i, 1, 2) @ a_j
                     jj += np.swapaxes(a_j, 1, 2) @ a_j
-                right_i[:, plane] += (np.swapaxes(a_i, 1, 2) @ fixed_residual[:, row, :, None])[..., 0]
-                right_j[:, plane] -= (np.swapaxes(a_j, 1, 2) @ fixed_residual[:, row, :, None])[..., 0]
+                right_i[:, plane] += (np.swapaxes(a_i, 1, 2) @ residual[:, row, :, None])[..., 0]
+                right_j[:, plane] -= (np.swapaxes(a_j, 1, 2) @ residual[:, row, :, None])[..., 0]
         return cls(reference, ends, side_i, side_j, ii, ij, jj, right_i, right_j)
+
+    def rows(self, ends: NDArray[np.int64], family: Family) -> Rows:
+        """Return the equations themselves, whose products these terms are; `ends` (L, 2) number the free frames."""
+        residual = _fixed_residual(self.ends, self.side_i, self.side_j, family, self.reference)
+        of_i, of_j = (
+            np.concatenate([np.swapaxes(family.basis[row].T @ side, 1, 2) for row in family.rows_of_plane[0]], axis=1)
+            for side in (self.side_i, self.side_j)
+        )
+        right = [np.concatenate([residual[:, row] for row in rows], axis=1) for rows in family.rows_of_plane]
+        return Rows(ends, -of_i, np.ascontiguousarray(of_j), -np.stack(right, axis=2))
 
     def changed(self, pair: Pair, link: Link | None, outline: Outline, family: Family) -> LinkTerms:
         """Return the terms with `link` in the place of the pair's, or without the pair."""
-        at = int(np.searchsorted(pair_key(*self.ends.T), pair_key(pair.i, pair.j)))
-        present = at < len(self.ends) and tuple(self.ends[at]) == (pair.i, pair.j)
+        at, present = self.find(pair)
         own = None if link is None else LinkTerms.of([link], outline, family, self.reference)
         arrays = {}
         for name in ("ends", "side_i", "side_j", "ii", "ij", "jj", "right_i", "right_j"):
@@ -282,16 +306,16 @@ class LinkTerms:
             arrays[name] = kept if own is None else np.insert(kept, at, getattr(own, name)[0], axis=0)
         return replace(self, **arrays)
 
-    def diagonal(self, frames: int, only: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-        """Sum the diagonal blocks (frames, k, k); those of `only` some frames if given.
+    def find(self, pair: Pair) -> tuple[int, bool]:
+        """Return where a pair's link is, or would be, and whether it is there."""
+        at = int(np.searchsorted(pair_key(*self.ends.T), pair_key(pair.i, pair.j)))
+        return at, at < len(self.ends) and tuple(self.ends[at]) == (pair.i, pair.j)
 
-        A frame's terms are added in the order of their pairs, so that the sum has the same bits however it
-        came about.
-        """
+    def diagonal(self, frames: int) -> NDArray[np.float64]:
+        """Sum the diagonal blocks (frames, k, k), in the order of pairs: the same bits however they came about."""
         total = np.zeros((frames, *self.ii.shape[1:]))
         for side, blocks in ((0, self.ii), (1, self.jj)):
-            chosen = slice(None) if only is None else np.isin(self.ends[:, side], only)
-            np.add.at(total, self.ends[chosen, side], blocks[chosen])
+            np.add.at(total, self.ends[:, side], blocks)
         return total
 
     def right_side(self, frames: int) -> NDArray[np.float64]:
@@ -300,3 +324,16 @@ class LinkTerms:
         np.add.at(total, self.ends[:, 0], self.right_i)
         np.add.at(total, self.ends[:, 1], self.right_j)
         return total
+
+
+def _fixed_residual(
+    ends: NDArray[np.int64],
+    side_i: NDArray[np.float64],
+    side_j: NDArray[np.float64],
+    family: Family,
+    reference: int,
+) -> NDArray[np.float64]:
+    """Return the residuals (L, 2, 3) by what is not to be solved for: all of the reference frame's map."""
+    fixed_i = np.where((ends[:, 0] == reference)[:, None, None], IDENTITY, family.offset)
+    fixed_j = np.where((ends[:, 1] == reference)[:, None, None], IDENTITY, family.offset)
+    return fixed_j @ side_j - fixed_i @ side_i

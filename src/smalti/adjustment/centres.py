@@ -37,6 +37,15 @@ class Centres:
         return determinant(self.cov)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PairCentres:
+    """The same for some pairs: the first frame's centre in the second, and the second's in the first."""
+
+    outline: Outline
+    mean: NDArray[np.float64]  # (n, 2, 2), [pair, direction], pixels of the frame that it is seen in
+    cov: NDArray[np.float64]  # (n, 2, 3): xx, xy, yy
+
+
 def determinant(cov: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the determinants of covariances (..., 3) given as xx, xy, yy."""
     det: NDArray[np.float64] = cov[..., 0] * cov[..., 2] - cov[..., 1] ** 2

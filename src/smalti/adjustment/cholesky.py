@@ -1,7 +1,8 @@
 """Sparse Cholesky factor of a symmetric matrix of small blocks, one block row a node.
 
-Columns that a change reaches are computed anew from the matrix, not updated by rotations: the factor is a function of
-the matrix alone, bit for bit, whatever the history of changes, and rounding errors cannot pile up.
+A changed matrix is factorised anew, not updated by rotations. With few loops that takes as long as looking at every
+frame once; the factor is a function of the matrix alone, bit for bit, whatever the history of changes, and rounding
+errors cannot pile up.
 """
 
 from __future__ import annotations
@@ -18,6 +19,13 @@ RIGHT_SIDES_AT_ONCE = 64
 """Right-hand sides that one thread solves together: enough to fill vectors, few enough to stay in cache."""
 
 
+LEAST_LEFT = 1e-14
+"""More than rounding."""
+
+ENOUGH_LEFT = 1e-11
+"""Enough to be accurate; below it, `orthogonal.py` is."""
+
+
 class NotPositiveDefiniteError(Exception):
     """The matrix has no Cholesky factor; `node` is where it failed."""
 
@@ -27,40 +35,42 @@ class NotPositiveDefiniteError(Exception):
 
 
 class BlockCholesky:
-    """A matrix of k×k blocks and its factor, kept together while the matrix changes."""
+    """A matrix of k×k blocks and its factor."""
 
-    def __init__(self, pattern: Pattern, diagonal: Blocks, off_diagonal: Blocks) -> None:
-        """Factorise the matrix with `diagonal` (n, k, k) and blocks (first, second) of the pattern's edges."""
-        self.pattern = pattern
-        self._set_matrix(diagonal, off_diagonal)
-        k = diagonal.shape[1]
-        self._lower = np.zeros((len(pattern.slot_row), k, k))
-        self._pivot_inverse = np.zeros((pattern.nodes, k, k))
-        self._compute(np.arange(pattern.nodes))
+    def __init__(
+        self, pattern: Pattern, diagonal: Blocks, off_diagonal: Blocks, *, least_left: float = LEAST_LEFT
+    ) -> None:
+        """Factorise the matrix with `diagonal` (n, k, k) and blocks (first, second) of the pattern's edges.
 
-    def changed(self, pattern: Pattern, diagonal: Blocks, off_diagonal: Blocks, nodes: Indices) -> BlockCholesky:
-        """Return the factor of a matrix that differs from this one only in blocks whose row and column are of `nodes`.
-
-        Columns that the change does not reach are taken over as they are, if the order of elimination is the same.
+        What eliminating the rest leaves of a diagonal entry must be more than `least_left` of it.
         """
-        if not np.array_equal(pattern.node_at, self.pattern.node_at):
-            return BlockCholesky(pattern, diagonal, off_diagonal)
-        successor = BlockCholesky.__new__(BlockCholesky)
-        successor.pattern = pattern
-        successor._set_matrix(diagonal, off_diagonal)
-        reached = np.union1d(self.pattern.columns_above(nodes), pattern.columns_above(nodes))
-        kept = np.setdiff1d(np.arange(pattern.nodes), reached, assume_unique=True)
-        k = diagonal.shape[1]
-        successor._lower = np.zeros((len(pattern.slot_row), k, k))
-        successor._pivot_inverse = self._pivot_inverse.copy()
-        _take_over(kept, self.pattern.column_start, self._lower, pattern.column_start, successor._lower)
-        successor._compute(reached)
-        return successor
+        self.pattern = pattern
+        n, k = diagonal.shape[:2]
+        self._lower = np.zeros((len(pattern.slot_row), k, k))
+        self._pivot_inverse = np.zeros((n, k, k))
+        # The block of an edge (a, b) is row a, column b; a slot wants the later node's row.
+        flipped = pattern.edge_flipped[:, None, None]
+        self._lower[pattern.edge_slot] = np.where(flipped, off_diagonal, np.swapaxes(off_diagonal, 1, 2))
+        failed = _factorise(
+            pattern.column_start,
+            pattern.slot_row,
+            pattern.row_start,
+            pattern.row_column,
+            pattern.row_slot,
+            np.ascontiguousarray(diagonal[pattern.node_at]),
+            self._lower,
+            self._pivot_inverse,
+            least_left,
+        )
+        if failed >= 0:
+            raise NotPositiveDefiniteError(int(pattern.node_at[failed]))
 
-    @property
-    def matrix(self) -> tuple[Blocks, Blocks]:
-        """The matrix itself: diagonal in elimination order, blocks below it by slot."""
-        return self._matrix_diagonal, self._matrix_lower
+    @classmethod
+    def of_factor(cls, pattern: Pattern, lower: Blocks, pivot_inverse: Blocks) -> BlockCholesky:
+        """Take a factor that was found in another way: blocks by slot, inverted pivots by column."""
+        factor = cls.__new__(cls)
+        factor.pattern, factor._lower, factor._pivot_inverse = pattern, lower, pivot_inverse
+        return factor
 
     @property
     def arrays(self) -> tuple[Indices, Indices, Blocks, Blocks]:
@@ -76,73 +86,37 @@ class BlockCholesky:
         solve(*self.arrays, work.reshape(n * k, m))
         return work[self.pattern.place]
 
-    def _set_matrix(self, diagonal: Blocks, off_diagonal: Blocks) -> None:
-        pattern = self.pattern
-        k = diagonal.shape[1]
-        self._matrix_diagonal = np.ascontiguousarray(diagonal[pattern.node_at])
-        self._matrix_lower = np.zeros((len(pattern.slot_row), k, k))
-        # The block of an edge (a, b) is row a, column b; a slot wants the later node's row.
-        flipped = pattern.edge_flipped[:, None, None]
-        self._matrix_lower[pattern.edge_slot] = np.where(flipped, off_diagonal, np.swapaxes(off_diagonal, 1, 2))
-
-    def _compute(self, columns: Indices) -> None:
-        pattern = self.pattern
-        failed = factorise_columns(
-            columns,
-            pattern.column_start,
-            pattern.slot_row,
-            pattern.row_start,
-            pattern.row_column,
-            pattern.row_slot,
-            self._matrix_diagonal,
-            self._matrix_lower,
-            self._lower,
-            self._pivot_inverse,
-        )
-        if failed >= 0:
-            raise NotPositiveDefiniteError(int(pattern.node_at[failed]))
-
 
 @compiled
-def _take_over(
-    columns: Indices, old_start: Indices, old_blocks: Blocks, new_start: Indices, new_blocks: Blocks
-) -> None:
-    for column in columns:
-        shift = new_start[column] - old_start[column]
-        for slot in range(old_start[column], old_start[column + 1]):
-            new_blocks[slot + shift] = old_blocks[slot]
-
-
-@compiled
-def factorise_columns(
-    columns: Indices,
+def _factorise(
     column_start: Indices,
     slot_row: Indices,
     row_start: Indices,
     row_column: Indices,
     row_slot: Indices,
-    matrix_diagonal: Blocks,
-    matrix_lower: Blocks,
+    diagonal: Blocks,
     lower: Blocks,
     pivot_inverse: Blocks,
+    least_left: float,
 ) -> int:
-    """Compute the given columns, left-looking; return the first that has no positive pivot, or -1."""
-    nodes, k = matrix_diagonal.shape[0], matrix_diagonal.shape[1]
+    """Turn the blocks below the diagonal into the factor's, left-looking; return where a pivot fails, or -1."""
+    nodes, k = diagonal.shape[0], diagonal.shape[1]
     slot_of_row = np.zeros(nodes, dtype=np.int64)
     pivot = np.empty((k, k))
-    for column in columns:
+    for column in range(nodes):
         first, last = column_start[column], column_start[column + 1]
-        pivot[:] = matrix_diagonal[column]
+        for a in range(k):
+            for b in range(k):
+                pivot[a, b] = diagonal[column, a, b]
         for slot in range(first, last):
-            lower[slot] = matrix_lower[slot]
             slot_of_row[slot_row[slot]] = slot
         for t in range(row_start[column], row_start[column + 1]):
             earlier, mine = row_column[t], row_slot[t]
             _subtract_product(pivot, lower[mine], lower[mine])
             for slot in range(mine + 1, column_start[earlier + 1]):
                 _subtract_product(lower[slot_of_row[slot_row[slot]]], lower[slot], lower[mine])
-        if not _invert_pivot(pivot, matrix_diagonal[column], pivot_inverse[column]):
-            return int(column)
+        if not _invert_pivot(pivot, diagonal[column], pivot_inverse[column], least_left):
+            return column
         for slot in range(first, last):
             _divide_by_pivot(lower[slot], pivot_inverse[column])
     return -1
@@ -160,7 +134,7 @@ def _subtract_product(target: Blocks, left: Blocks, right: Blocks) -> None:
 
 
 @compiled
-def _invert_pivot(pivot: Blocks, original: Blocks, inverse: Blocks) -> bool:
+def _invert_pivot(pivot: Blocks, original: Blocks, inverse: Blocks, least_left: float) -> bool:
     """Replace `pivot` by its Cholesky factor and write that factor's inverse; tell whether it has one."""
     k = pivot.shape[0]
     for a in range(k):
@@ -169,8 +143,7 @@ def _invert_pivot(pivot: Blocks, original: Blocks, inverse: Blocks) -> bool:
             for c in range(b):
                 total -= pivot[a, c] * pivot[b, c]
             if a == b:
-                # What is left of a diagonal entry after eliminating the rest must be more than its rounding.
-                if not total > 1e-14 * original[a, a]:
+                if not total > least_left * original[a, a]:
                     return False
                 pivot[a, a] = np.sqrt(total)
             else:
@@ -204,28 +177,9 @@ def solve_in_place(
     column_start: Indices, slot_row: Indices, lower: Blocks, pivot_inverse: Blocks, work: Blocks
 ) -> None:
     """Solve for `work` (n·k, m) in elimination order, vectorised over the m right-hand sides."""
-    everywhere = np.ones(pivot_inverse.shape[0], dtype=np.bool_)
-    solve_sparse_in_place(column_start, slot_row, lower, pivot_inverse, work, everywhere)
-
-
-@compiled
-def solve_sparse_in_place(
-    column_start: Indices,
-    slot_row: Indices,
-    lower: Blocks,
-    pivot_inverse: Blocks,
-    work: Blocks,
-    present: NDArray[np.bool_],
-) -> None:
-    """Solve as `solve_in_place` does for right-hand sides that are zero but at the places `present`, which it spoils.
-
-    The way up the elimination tree passes only through columns above those places.
-    """
     nodes, k = pivot_inverse.shape[0], pivot_inverse.shape[1]
     m = work.shape[1]
     for column in range(nodes):
-        if not present[column]:
-            continue
         base = column * k
         for a in range(k - 1, -1, -1):
             scale = pivot_inverse[column, a, a]
@@ -236,7 +190,6 @@ def solve_sparse_in_place(
                 for x in range(m):
                     work[base + a, x] += scale * work[base + b, x]
         for slot in range(column_start[column], column_start[column + 1]):
-            present[slot_row[slot]] = True
             row = slot_row[slot] * k
             for a in range(k):
                 for b in range(k):

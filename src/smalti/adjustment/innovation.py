@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from smalti.adjustment.adjustment import Adjustment
 from smalti.adjustment.cholesky import BlockCholesky, Blocks, NotPositiveDefiniteError
 from smalti.adjustment.link import Link, normalised
-from smalti.adjustment.pattern import Pattern
 from smalti.adjustment.refinement import Refinement, normal_blocks, steady
 from smalti.geometry.affine import compose, invert, square
 from smalti.records import Pair, Transforms
@@ -102,7 +101,7 @@ class Agreement:
         diagonal, off_diagonal = self._information
         grounded = diagonal.copy()
         grounded[self.adjustment.reference] *= 2.0
-        pattern = Pattern.of(self.adjustment.frames, self.adjustment.ends)
+        pattern = self.adjustment.whole_pattern
         try:
             return BlockCholesky(pattern, grounded, off_diagonal)
         except NotPositiveDefiniteError:

@@ -5,9 +5,11 @@ There, the place of one frame in its neighbour is the difference of two places t
 between them and the reference: for all pairs at once, at 1000 frames, no digit of it is left. In local increments
 Θ ← Θ (I + δ) a link depends on its two frames relative to each other only. Its Jacobian at the linear solution, J,
 gives the information JᵀJ on the mosaic up to a common motion, the inverse of that is the covariance, and *any* frame
-may be held to take the common motion out. Each group of frames is judged with one of its own held, so that what is
-near is computed from small numbers. The two covariances agree to first order in the links' residuals; for a chain they
-are the same.
+may be held to take the common motion out. The two covariances agree to first order in the links' residuals; for a chain
+they are the same.
+
+Nothing is kept for all pairs: any pair's distribution follows from the ways of its two frames up the elimination tree
+(`ascent.py`) when somebody asks for it.
 """
 
 from __future__ import annotations
@@ -18,42 +20,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.adjustment.adjustment import Adjustment
-from smalti.adjustment.centres import Centres, centre_seen
+from smalti.adjustment.ascent import Ascents, Climber
+from smalti.adjustment.centres import Centres, PairCentres
 from smalti.adjustment.cholesky import (
+    ENOUGH_LEFT,
+    LEAST_LEFT,
     BlockCholesky,
     Blocks,
     NotPositiveDefiniteError,
-    factorise_columns,
-    solve_sparse_in_place,
 )
-from smalti.adjustment.pattern import Indices, Pattern
-from smalti.adjustment.refinement import normal_blocks, steady
-from smalti.adjustment.selected import inverse_diagonal
-from smalti.compiled import compiled, compiled_parallel, prange
+from smalti.adjustment.orthogonal import Rows, factorise_rows
+from smalti.adjustment.pairs import relate_all, relate_pairs
+from smalti.adjustment.refinement import jacobians_of, normal_blocks, steady
+from smalti.adjustment.stretches import (
+    Stretches,
+    bound_stretches,
+    cut_into_stretches,
+    deviations_of_maps,
+    look_inside,
+    middles,
+)
+from smalti.compiled import physical_memory, threads_for
 from smalti.errors import SingularSystemError
 from smalti.geometry.affine import compose, invert
-from smalti.records import Transforms
+from smalti.records import PairNumbers, Transforms
 
-GROUP = 128
-"""Frames that are judged with the same one held: few enough that what lies between them is small."""
+MOST_BYTES_OF_WAYS = physical_memory() // 4
+"""The ways of all frames are kept if they need no more; else those that are asked for are found again."""
 
-FRAMES_AT_ONCE = 32
-"""Frames whose columns are computed together: enough to fill vectors, few enough to stay in cache."""
+PAIRS_AT_ONCE = 4096
+"""Pairs whose ways are held at a time where not all are kept."""
 
 
 class LocalCovariance:
     """An adjustment, and the uncertainty of places relative to each other on its linear mosaic, or on another one."""
 
-    def __init__(
-        self, adjustment: Adjustment, mosaic_from_frame: Transforms | None = None, *, steadied: bool = False
-    ) -> None:
-        """Linearise about the given maps (N, 2, 3), about the linear mosaic if there are none.
-
-        `steadied` holds every frame by a prior that is weak beside any link, where links alone determine too little.
-        """
+    def __init__(self, adjustment: Adjustment, mosaic_from_frame: Transforms | None = None) -> None:
+        """Linearise about the given maps (N, 2, 3), about the linear mosaic if there are none."""
         self.adjustment = adjustment
         self._given = mosaic_from_frame
-        self._steadied = steadied
+
+    def bare(self) -> LocalCovariance:
+        """Return the same with nothing computed yet."""
+        return LocalCovariance(self.adjustment, self._given)
 
     @property
     def mosaic_from_frame(self) -> Transforms:
@@ -83,53 +92,108 @@ class LocalCovariance:
 
     @cached_property
     def centres(self) -> Centres:
-        """The distribution of γ_ij for all pairs, both directions."""
+        """The distribution of γ_ij for all pairs, both directions: for those who look at all of them."""
+        outline = self.adjustment.outline
+        everything = np.arange(self.adjustment.frames)
+        mean, cov = relate_all(*self._ways(everything).arrays, self._unit_maps, self._inverses)
+        mean *= outline.unit
+        mean += outline.centre
+        return Centres(outline, mean, cov)
+
+    def of_pairs(self, pairs: PairNumbers) -> PairCentres:
+        """Return the distributions of γ_ij and γ_ji for pairs (n, 2)."""
+        outline = self.adjustment.outline
+        mean, cov = np.empty((len(pairs), 2, 2)), np.empty((len(pairs), 2, 3))
+        at_once = len(pairs) if self._ways_fit else PAIRS_AT_ONCE
+        for first in range(0, len(pairs), max(at_once, 1)):
+            some = slice(first, first + at_once)
+            chosen = np.ascontiguousarray(pairs[some])
+            ways = self._ways(chosen)
+            mean[some], cov[some] = self._relate(chosen, ways)
+        return PairCentres(outline, mean * outline.unit + outline.centre, cov)
+
+    @cached_property
+    def stretches(self) -> Stretches:
+        """What can be said at once of all pairs between two stretches of frames."""
+        frames, maps = self.adjustment.frames, self._unit_maps
+        starts = cut_into_stretches(frames)
+        middle = middles(starts)
+        seen, spread, deviations = np.empty((frames, 2)), np.empty((frames, 2)), np.empty((frames, 2, 3))
+        numbers = np.arange(frames)
+        stands_for = np.repeat(middle, np.diff(starts))
+        for first in range(0, frames, frames if self._ways_fit else PAIRS_AT_ONCE):
+            some = slice(first, first + (frames if self._ways_fit else PAIRS_AT_ONCE))
+            pairs = np.column_stack([numbers[some], stands_for[some]])
+            ways = self._ways(pairs)
+            mean, cov = self._relate(pairs, ways)
+            seen[some], spread[some] = mean[:, 0], cov[:, 0, ::2]
+            deviations[some] = deviations_of_maps(pairs[:, 1], pairs[:, 0], ways, maps, self._inverses)
+        inside = look_inside(starts, seen, spread, deviations, maps, self._inverses)
+        unit = self.adjustment.outline.unit
+        return bound_stretches(starts, inside, self._ways(middle), maps, self._inverses, unit)
+
+    def _relate(self, pairs: PairNumbers, ways: Ascents) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        with threads_for(0.5 * len(pairs)):
+            return relate_pairs(pairs, *ways.arrays, *self.maps_in_units)
+
+    def _ways(self, frames: NDArray[np.int64]) -> Ascents:
+        return self._all_ways if self._ways_fit else self._climber.ascend(frames.ravel())
+
+    @cached_property
+    def _ways_fit(self) -> bool:
+        return self._climber.size_of_all <= MOST_BYTES_OF_WAYS
+
+    @cached_property
+    def _all_ways(self) -> Ascents:
+        return self._climber.ascend(np.arange(self.adjustment.frames))
+
+    @cached_property
+    def _climber(self) -> Climber:
+        root = int(self.adjustment.whole_pattern.node_at[-1])
         try:
-            return self._centres()
+            factor = self._held(root, least_left=ENOUGH_LEFT)
         except SingularSystemError:
-            if self._steadied:
-                raise
-        # Guesses in a row leave what lies beyond them known to no digit: say that nothing is endlessly far.
-        return LocalCovariance(self.adjustment, self._given, steadied=True).centres
+            factor = self._held_by_rows(root)
+        return Climber(factor, self.adjustment.family.tangent)
 
-    def _centres(self) -> Centres:
-        adjustment, pattern = self.adjustment, self._pattern
-        family = adjustment.family
-        # Held to begin with: the root of the elimination tree, so that holding another instead reaches one path only.
-        factor = self._held(int(pattern.node_at[-1]))
-        _, matrix_lower = factor.matrix
+    @property
+    def maps_in_units(self) -> tuple[Transforms, Transforms]:
+        """The same mosaic (N, 2, 3) in the adjustment's units, and the maps back."""
+        return self._unit_maps, self._inverses
+
+    @cached_property
+    def _inverses(self) -> Transforms:
+        return invert(self._unit_maps)
+
+    def _held_by_rows(self, frame: int) -> BlockCholesky:
+        """Do the same for a sequence so long, or guesses so wild, that the information has no digits left."""
+        by_i, by_j = jacobians_of(self.adjustment, self._unit_maps)
         diagonal, _ = self._information
-        mean, cov, failed = _distribute(
-            *factor.arrays,
-            pattern.row_start,
-            pattern.row_column,
-            pattern.row_slot,
-            pattern.parent,
-            np.ascontiguousarray(diagonal[pattern.node_at]),
-            matrix_lower,
-            pattern.place,
-            family.tangent,
-            family.shift_direction(0),
-            family.shift_direction(1),
-            self._unit_maps,
-            invert(self._unit_maps),
-            adjustment.outline.unit,
-            *adjustment.outline.centre_x_y,
+        # A prior as strong as the frame's own links, as a group of rows.
+        root = np.zeros((1, *by_i.shape[1:]))
+        root[0, : by_i.shape[2]] = np.linalg.cholesky(diagonal[frame]).T
+        rows = Rows(
+            ends=np.concatenate([self.adjustment.ends, [[frame, -1]]]),
+            first=np.concatenate([by_i, root]),
+            second=np.concatenate([by_j, np.zeros_like(root)]),
+            right=np.zeros((len(by_i) + 1, by_i.shape[1], 0)),
         )
-        if failed.any():
-            frame = int(np.argmax(failed)) * GROUP
-            raise SingularSystemError(
-                f"frame {frame}: the links do not determine how frames far from it lie, check their landmarks"
-            )
-        return Centres(adjustment.outline, mean, cov)
+        try:
+            return factorise_rows(self.adjustment.whole_pattern, rows)[0]
+        except NotPositiveDefiniteError:
+            # Guesses in a row leave what lies beyond them known to no digit: say that nothing is endlessly far.
+            return self._held(frame, steadied=True)
 
-    def _held(self, frame: int) -> BlockCholesky:
-        """Factorise the information with one frame held by a prior as strong as its own links."""
+    def _held(self, frame: int, *, steadied: bool = False, least_left: float = LEAST_LEFT) -> BlockCholesky:
+        """Factorise the information with one frame held by a prior as strong as its own links.
+
+        `steadied` holds every frame besides, by a prior that is weak beside any link.
+        """
         diagonal, off_diagonal = self._information
-        grounded = diagonal.copy()
+        grounded = steady(diagonal) if steadied else diagonal.copy()
         grounded[frame] *= 2.0
         try:
-            return BlockCholesky(self._pattern, grounded, off_diagonal)
+            return BlockCholesky(self.adjustment.whole_pattern, grounded, off_diagonal, least_left=least_left)
         except NotPositiveDefiniteError as failure:
             raise SingularSystemError(
                 f"frame {failure.node}: the links do not determine how it lies to the others, check their landmarks"
@@ -137,197 +201,4 @@ class LocalCovariance:
 
     @cached_property
     def _information(self) -> tuple[Blocks, Blocks]:
-        diagonal, off_diagonal = normal_blocks(self.adjustment, self._unit_maps)
-        return (steady(diagonal) if self._steadied else diagonal), off_diagonal
-
-    @cached_property
-    def _pattern(self) -> Pattern:
-        return Pattern.of(self.adjustment.frames, self.adjustment.ends)
-
-
-@compiled_parallel
-def _distribute(
-    column_start: Indices,
-    slot_row: Indices,
-    lower: Blocks,
-    pivot_inverse: Blocks,
-    row_start: Indices,
-    row_column: Indices,
-    row_slot: Indices,
-    parent: Indices,
-    diagonal: Blocks,
-    matrix_lower: Blocks,
-    place: Indices,
-    tangent: NDArray[np.float64],
-    shift_x: int,
-    shift_y: int,
-    maps: Transforms,
-    inverses: Transforms,
-    unit: float,
-    centre_x: float,
-    centre_y: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return mean (N, N, 2) and covariance (N, N, 3) of γ_ij in pixels, and which groups have none.
-
-    Maps are in the adjustment's units.
-
-    The centre is the origin of the units: γ_ij changes by Q δ_i 0̃ - δ_j γ̃_ij, Q being the linear part of Θ_j⁻¹ Θ_i. A
-    thread takes a group of frames i, holds the one in its middle by a prior as strong as its own links (relative places
-    do not feel how strong it is), computes every frame's own block of the inverse and the group's columns of it, and
-    writes the group's rows.
-
-    The noise of a pseudo-point is 1 px by construction of the link, so the result is in px² whatever the unit.
-    """
-    frames, freedom = place.shape[0], tangent.shape[0]
-    mean = np.empty((frames, frames, 2))
-    cov = np.empty((frames, frames, 3))
-    groups = (frames + GROUP - 1) // GROUP
-    failed = np.zeros(groups, dtype=np.bool_)
-    for group in prange(groups):
-        begin, end = group * GROUP, min((group + 1) * GROUP, frames)
-        held = place[(begin + end) // 2]
-        own_diagonal, own_lower, own_pivots = diagonal.copy(), lower.copy(), pivot_inverse.copy()
-        own_diagonal[held] *= 2.0
-        broken = factorise_columns(
-            _path(parent, held),
-            column_start,
-            slot_row,
-            row_start,
-            row_column,
-            row_slot,
-            own_diagonal,
-            matrix_lower,
-            own_lower,
-            own_pivots,
-        )
-        if broken >= 0:
-            failed[group] = True
-            continue
-        own = _as_maps(inverse_diagonal(column_start, slot_row, own_lower, own_pivots), tangent, place)
-        for first in range(begin, end, FRAMES_AT_ONCE):
-            count = min(FRAMES_AT_ONCE, end - first)
-            columns = np.zeros((frames * freedom, 2 * count))
-            present = np.zeros(frames, dtype=np.bool_)
-            for f in range(count):
-                columns[place[first + f] * freedom + shift_x, 2 * f] = 1.0
-                columns[place[first + f] * freedom + shift_y, 2 * f + 1] = 1.0
-                present[place[first + f]] = True
-            solve_sparse_in_place(column_start, slot_row, own_lower, own_pivots, columns, present)
-            crossed = _crossed(columns, tangent, place)
-            for f in range(count):
-                i = first + f
-                _write_row(
-                    i,
-                    crossed[2 * f],
-                    crossed[2 * f + 1],
-                    own,
-                    maps,
-                    inverses,
-                    unit,
-                    centre_x,
-                    centre_y,
-                    mean[i],
-                    cov[i],
-                )
-    return mean, cov, failed
-
-
-@compiled
-def _path(parent: Indices, column: int) -> Indices:
-    """Return a column and those above it in the elimination tree, ascending."""
-    length = 0
-    at = column
-    while at >= 0:
-        length += 1
-        at = parent[at]
-    path = np.empty(length, dtype=np.int64)
-    at = column
-    for n in range(length):
-        path[n] = at
-        at = parent[at]
-    return path
-
-
-@compiled
-def _as_maps(blocks: Blocks, tangent: NDArray[np.float64], place: Indices) -> NDArray[np.float64]:
-    """Turn covariances of increments, by place, into those of map entries (N, 2, 3, 2, 3), by frame."""
-    frames, freedom = place.shape[0], tangent.shape[0]
-    result = np.zeros((frames, 2, 3, 2, 3))
-    for c in range(freedom):
-        for p in range(2):
-            for a in range(3):
-                if tangent[c, p, a] == 0.0:
-                    continue
-                for d in range(freedom):
-                    for q in range(2):
-                        for b in range(3):
-                            scale = tangent[c, p, a] * tangent[d, q, b]
-                            if scale != 0.0:
-                                for j in range(frames):
-                                    result[j, p, a, q, b] += scale * blocks[place[j], c, d]
-    return result
-
-
-@compiled
-def _crossed(columns: Blocks, tangent: NDArray[np.float64], place: Indices) -> NDArray[np.float64]:
-    """Turn columns of the inverse (N·freedom, m), by place, into covariances with maps (m, N, 2, 3), by frame."""
-    frames, freedom, many = place.shape[0], tangent.shape[0], columns.shape[1]
-    result = np.zeros((many, frames, 2, 3))
-    for c in range(freedom):
-        for q in range(2):
-            for b in range(3):
-                scale = tangent[c, q, b]
-                if scale != 0.0:
-                    for j in range(frames):
-                        at = place[j] * freedom + c
-                        for column in range(many):
-                            result[column, j, q, b] += scale * columns[at, column]
-    return result
-
-
-@compiled
-def _write_row(
-    i: int,
-    crossed_x: NDArray[np.float64],
-    crossed_y: NDArray[np.float64],
-    own: NDArray[np.float64],
-    maps: Transforms,
-    inverses: Transforms,
-    unit: float,
-    centre_x: float,
-    centre_y: float,
-    mean: NDArray[np.float64],
-    cov: NDArray[np.float64],
-) -> None:
-    """Write the distribution of the centre of frame i in every frame j."""
-    t_xx, t_xy, t_yy = own[i, 0, 2, 0, 2], own[i, 0, 2, 1, 2], own[i, 1, 2, 1, 2]
-    for j in range(maps.shape[0]):
-        a, b, c, d = inverses[j, 0, 0], inverses[j, 0, 1], inverses[j, 1, 0], inverses[j, 1, 1]
-        x, y = centre_seen(maps, inverses, i, j)
-        mean[j, 0], mean[j, 1] = x * unit + centre_x, y * unit + centre_y
-        if i == j:
-            cov[j] = 0.0
-            continue
-        # Q, and the covariance of t_i with u_j = δ_j γ̃_ij.
-        e, g = a * maps[i, 0, 0] + b * maps[i, 1, 0], a * maps[i, 0, 1] + b * maps[i, 1, 1]
-        h, m = c * maps[i, 0, 0] + d * maps[i, 1, 0], c * maps[i, 0, 1] + d * maps[i, 1, 1]
-        c_xx = crossed_x[j, 0, 0] * x + crossed_x[j, 0, 1] * y + crossed_x[j, 0, 2]
-        c_xy = crossed_x[j, 1, 0] * x + crossed_x[j, 1, 1] * y + crossed_x[j, 1, 2]
-        c_yx = crossed_y[j, 0, 0] * x + crossed_y[j, 0, 1] * y + crossed_y[j, 0, 2]
-        c_yy = crossed_y[j, 1, 0] * x + crossed_y[j, 1, 1] * y + crossed_y[j, 1, 2]
-        u_xx, u_xy, u_yy = _of_point(own[j], 0, 0, x, y), _of_point(own[j], 0, 1, x, y), _of_point(own[j], 1, 1, x, y)
-        # Q T Qᵀ - Q C - Cᵀ Qᵀ + U
-        cov[j, 0] = e * e * t_xx + 2.0 * e * g * t_xy + g * g * t_yy - 2.0 * (e * c_xx + g * c_yx) + u_xx
-        cov[j, 1] = (
-            e * h * t_xx + (e * m + g * h) * t_xy + g * m * t_yy - (e * c_xy + g * c_yy + h * c_xx + m * c_yx) + u_xy
-        )
-        cov[j, 2] = h * h * t_xx + 2.0 * h * m * t_xy + m * m * t_yy - 2.0 * (h * c_xy + m * c_yy) + u_yy
-
-
-@compiled
-def _of_point(own: NDArray[np.float64], p: int, q: int, x: float, y: float) -> float:
-    """Return the covariance of rows p and q of δ (x, y, 1)ᵀ."""
-    first = own[p, 0, q, 0] * x + own[p, 0, q, 1] * y + own[p, 0, q, 2]
-    second = own[p, 1, q, 0] * x + own[p, 1, q, 1] * y + own[p, 1, q, 2]
-    third = own[p, 2, q, 0] * x + own[p, 2, q, 1] * y + own[p, 2, q, 2]
-    return float(x * first + y * second + third)
+        return normal_blocks(self.adjustment, self._unit_maps)

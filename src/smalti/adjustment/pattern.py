@@ -1,14 +1,13 @@
 """Where the Cholesky factor of a sparse matrix of blocks has blocks.
 
-A chain with few loops is eliminated in the order of cyclic reduction: every second node first, then every second of
-those left, and so on. Its elimination tree has depth log₂ n, and a change at two nodes reaches only the columns on
-their two paths to the root. That order depends on the number of nodes alone: a new edge leaves it as it is. With
-many loops it fills up; then the node with the fewest neighbours goes first, and a new edge costs a new factor.
+Frames between two loops only pass on what their neighbours know: every second of them is eliminated first, then every
+second of those left, and so on, until each stretch of the chain is one edge between the *knots* where loops begin and
+end. Of the knots, those with few neighbours go first, as many at a time as do not touch each other. The factor stays
+about as sparse as the matrix, and the elimination tree shallow: what is asked of one frame passes through few columns.
 """
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +17,9 @@ from smalti.compiled import compiled
 
 Indices = NDArray[np.int64]
 
-FEW_EDGES = 1.3
-"""Edges a node up to which the order of cyclic reduction is kept."""
+MORE_NEIGHBOURS, SHARE_OF_A_ROUND = 1, 10
+"""Knots with so many neighbours more than the fewest go in the same round, and one in so many has to: the tree is
+shallower for a little fill. By fewest neighbours alone, a ladder would be eaten up from its ends."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,8 +42,7 @@ class Pattern:
     @classmethod
     def of(cls, nodes: int, edges: Indices) -> Pattern:
         """Analyse a matrix of `nodes` block rows with off-diagonal blocks at `edges` (e, 2)."""
-        few = len(edges) <= FEW_EDGES * nodes
-        node_at = _cyclic_reduction_order(nodes) if few else _fewest_neighbours_order(nodes, edges)
+        node_at = _elimination_order(nodes, edges)
         place = np.empty(nodes, dtype=np.int64)
         place[node_at] = np.arange(nodes)
         low = np.minimum(place[edges[:, 0]], place[edges[:, 1]])
@@ -67,44 +66,50 @@ class Pattern:
             parent=parent,
         )
 
-    def columns_above(self, nodes: Indices) -> Indices:
-        """Return the columns, ascending, that a change at `nodes` reaches."""
-        reached: set[int] = set()
-        for column in self.place[nodes]:
-            at = int(column)
-            while at >= 0 and at not in reached:
-                reached.add(at)
-                at = int(self.parent[at])
-        return np.array(sorted(reached), dtype=np.int64)
 
-
-def _cyclic_reduction_order(nodes: int) -> Indices:
-    numbers = np.arange(1, nodes + 1, dtype=np.int64)
-    level = numbers & -numbers  # the largest power of two that divides the number
-    return np.argsort(level, kind="stable")
+def _elimination_order(nodes: int, edges: Indices) -> Indices:
+    """Return the nodes in the order in which they are eliminated."""
+    degree = np.bincount(edges.ravel(), minlength=nodes)
+    consecutive = np.abs(edges[:, 0] - edges[:, 1]) == 1
+    to_neighbours = np.bincount(edges[consecutive].ravel(), minlength=nodes)
+    passing_on = (degree == 2) & (to_neighbours == 2)
+    numbers = np.arange(nodes, dtype=np.int64)
+    last_knot = np.maximum.accumulate(np.where(passing_on, -1, numbers))
+    within = numbers - last_knot  # 1, 2, … within a stretch, 0 at a knot
+    level = within & -within  # the largest power of two that divides the number
+    stretches = numbers[passing_on][np.argsort(level[passing_on], kind="stable")]
+    knots = numbers[~passing_on]
+    # A stretch that was eliminated joins the knots at its two ends.
+    between = passing_on[edges].any(axis=1)
+    joined = np.column_stack([knots[:-1], knots[1:]])[np.diff(knots) > 1]
+    between_knots = np.searchsorted(knots, np.concatenate([edges[~between], joined]))
+    return np.concatenate([stretches, knots[_fewest_neighbours_order(len(knots), between_knots)]])
 
 
 def _fewest_neighbours_order(nodes: int, edges: Indices) -> Indices:
-    """Eliminate a node of fewest neighbours, join these, and so on; the lowest number first among equals."""
+    """Eliminate nodes of few neighbours that do not touch each other, join their neighbours, and so on."""
     neighbours: list[set[int]] = [set() for _ in range(nodes)]
     for first, second in edges.tolist():
         neighbours[first].add(second)
         neighbours[second].add(first)
-    waiting = [(len(around), node) for node, around in enumerate(neighbours)]
-    heapq.heapify(waiting)
-    order = []
-    gone = [False] * nodes
+    waiting = list(range(nodes))
+    order: list[int] = []
     while waiting:
-        count, node = heapq.heappop(waiting)
-        if gone[node] or count != len(neighbours[node]):
-            continue  # an entry from before its neighbours changed
-        gone[node] = True
-        order.append(node)
-        around = neighbours[node]
-        for other in around:
-            neighbours[other] |= around
-            neighbours[other] -= {other, node}
-            heapq.heappush(waiting, (len(neighbours[other]), other))
+        counts = sorted(len(neighbours[node]) for node in waiting)
+        most = max(counts[0] + MORE_NEIGHBOURS, counts[len(counts) // SHARE_OF_A_ROUND])
+        touched: set[int] = set()
+        left = []
+        for node in waiting:
+            around = neighbours[node]
+            if node in touched or len(around) > most:
+                left.append(node)
+                continue
+            touched |= around
+            order.append(node)
+            for other in around:
+                neighbours[other] |= around
+                neighbours[other] -= {other, node}
+        waiting = left
     return np.array(order, dtype=np.int64)
 
 
@@ -120,7 +125,8 @@ def _analyse(nodes: int, start: Indices, after: Indices) -> tuple[Indices, Indic
     for column in range(nodes):
         if count + nodes > len(rows):
             larger = np.empty(2 * len(rows) + nodes, dtype=np.int64)
-            larger[:count] = rows[:count]
+            for t in range(count):  # a slice would cost seconds to compile
+                larger[t] = rows[t]
             rows = larger
         first = count
         for t in range(start[column], start[column + 1]):
@@ -138,13 +144,24 @@ def _analyse(nodes: int, start: Indices, after: Indices) -> tuple[Indices, Indic
                     rows[count] = row
                     count += 1
             child = next_sibling[child]
-        rows[first:count].sort()
+        _sort(rows, first, count)
         if count > first:
             parent[column] = rows[first]
             next_sibling[column] = first_child[rows[first]]
             first_child[rows[first]] = column
         column_start[column + 1] = count
     return column_start, rows[:count].copy(), parent
+
+
+@compiled
+def _sort(values: Indices, first: int, last: int) -> None:
+    """Sort a few values in place; most are in order already."""
+    for n in range(first + 1, last):
+        value, at = values[n], n
+        while at > first and values[at - 1] > value:
+            values[at] = values[at - 1]
+            at -= 1
+        values[at] = value
 
 
 @compiled

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order
 
 from smalti.adjustment.adjustment import Adjustment
-from smalti.adjustment.cholesky import BlockCholesky, NotPositiveDefiniteError
+from smalti.adjustment.cholesky import ENOUGH_LEFT, LEAST_LEFT, BlockCholesky, NotPositiveDefiniteError
+from smalti.adjustment.orthogonal import Rows, factorise_rows
+from smalti.compiled import compiled
 from smalti.geometry.affine import IDENTITY, compose, invert, square
 from smalti.records import Transforms
 
@@ -74,8 +76,12 @@ def refine(
 
 def normal_blocks(adjustment: Adjustment, unit_maps: Transforms) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return JᵀJ of all frames, the reference included: blocks (N, f, f) on the diagonal and (L, f, f) a link."""
-    relative = _relative_maps(adjustment, unit_maps)
-    return _information(adjustment, *_jacobians(adjustment, relative, adjustment.family.tangent))
+    return _information(adjustment, *jacobians_of(adjustment, unit_maps))
+
+
+def jacobians_of(adjustment: Adjustment, unit_maps: Transforms) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return J itself: the derivatives (L, 6, f) of every link's residuals by its two frames' increments."""
+    return _jacobians(adjustment, _relative_maps(adjustment, unit_maps), adjustment.family.tangent)
 
 
 def steady(diagonal: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -130,24 +136,60 @@ def _jacobians(
     adjustment: Adjustment, relative: NDArray[np.float64], tangent: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the derivatives (L, 6, freedom) of the residuals by δ_i and by δ_j."""
-    links = len(relative)
-    mapped = relative @ adjustment.terms.side_j  # P R
-    by_i = -(tangent[None] @ mapped[:, None])  # (L, freedom, 2, 3)
-    by_j = relative[:, None, :2, :2] @ (tangent[None] @ adjustment.terms.side_j[:, None])
-    return (
-        np.swapaxes(by_i.reshape(links, len(tangent), 6), 1, 2),
-        np.swapaxes(by_j.reshape(links, len(tangent), 6), 1, 2),
-    )
+    side_j = adjustment.terms.side_j
+    return _differentiate(relative, side_j, relative @ side_j, tangent)
 
 
 def _information(
     adjustment: Adjustment, jacobian_i: NDArray[np.float64], jacobian_j: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return _multiply(adjustment.frames, adjustment.ends, jacobian_i, jacobian_j)
+
+
+@compiled
+def _differentiate(
+    relative: NDArray[np.float64],
+    side_j: NDArray[np.float64],
+    mapped: NDArray[np.float64],
+    tangent: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return -D P R and P D R for every link and every direction D in which a map can move."""
+    links, freedom = len(relative), len(tangent)
+    by_i, by_j = np.empty((links, 6, freedom)), np.empty((links, 6, freedom))
+    for link in range(links):
+        p = relative[link]
+        for c in range(freedom):
+            d = tangent[c]
+            for column in range(3):
+                x, y, one = side_j[link, 0, column], side_j[link, 1, column], side_j[link, 2, column]
+                u, v = d[0, 0] * x + d[0, 1] * y + d[0, 2] * one, d[1, 0] * x + d[1, 1] * y + d[1, 2] * one
+                for row in range(2):
+                    by_j[link, 3 * row + column, c] = p[row, 0] * u + p[row, 1] * v
+                    total = 0.0
+                    for k in range(3):
+                        total += d[row, k] * mapped[link, k, column]
+                    by_i[link, 3 * row + column, c] = -total
+    return by_i, by_j
+
+
+@compiled
+def _multiply(
+    frames: int, ends: NDArray[np.int64], jacobian_i: NDArray[np.float64], jacobian_j: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return JᵀJ: blocks (N, f, f) on the diagonal and (L, f, f) a link, summed in the order of links."""
     freedom = jacobian_i.shape[2]
-    diagonal = np.zeros((adjustment.frames, freedom, freedom))
-    for side, jacobian in ((0, jacobian_i), (1, jacobian_j)):
-        np.add.at(diagonal, adjustment.ends[:, side], np.swapaxes(jacobian, 1, 2) @ jacobian)
-    return diagonal, np.swapaxes(jacobian_i, 1, 2) @ jacobian_j
+    diagonal = np.zeros((frames, freedom, freedom))
+    off_diagonal = np.zeros((len(ends), freedom, freedom))
+    for link in range(len(ends)):
+        i, j = ends[link, 0], ends[link, 1]
+        for row in range(6):
+            of_i, of_j = jacobian_i[link, row], jacobian_j[link, row]
+            for a in range(freedom):
+                for b in range(freedom):
+                    diagonal[i, a, b] += of_i[a] * of_i[b]
+                    diagonal[j, a, b] += of_j[a] * of_j[b]
+                    off_diagonal[link, a, b] += of_i[a] * of_j[b]
+    return diagonal, off_diagonal
 
 
 def _step(
@@ -167,11 +209,19 @@ def _step(
     entries = np.arange(freedom)
     diagonal[:, entries, entries] *= 1.0 + damping
     inner = (adjustment.ends_free >= 0).all(axis=1)
+    enough = LEAST_LEFT if damping else ENOUGH_LEFT
     try:
-        factor = BlockCholesky(adjustment.pattern, diagonal[adjustment.free], off_diagonal[inner])
+        factor = BlockCholesky(adjustment.pattern, diagonal[adjustment.free], off_diagonal[inner], least_left=enough)
+        increments = -factor.solve(gradient[adjustment.free])[..., 0]
     except NotPositiveDefiniteError:
-        return np.zeros_like(maps)  # no mosaic at all: costs more than any, so that the next step is damped more
-    increments = -factor.solve(gradient[adjustment.free])[..., 0]
+        nothing = np.zeros_like(maps)  # no mosaic at all: costs more than any, so that the next step is damped more
+        if damping:
+            return nothing
+        rows = Rows(adjustment.ends_free, jacobian_i, jacobian_j, -residual.reshape(-1, 6, 1))
+        try:
+            increments = factorise_rows(adjustment.pattern, rows)[1][..., 0]
+        except NotPositiveDefiniteError:
+            return nothing
     moves = square(np.einsum("nc,cpa->npa", increments, adjustment.family.tangent) + np.eye(2, 3))
     moved = maps.copy()
     moved[adjustment.free] = (square(maps[adjustment.free]) @ moves)[:, :2]

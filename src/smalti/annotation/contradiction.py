@@ -50,7 +50,8 @@ def find_contradiction(
     centre = before.adjustment.outline.centre[None]
     moved = np.linalg.norm(apply(new, centre) - apply(old, centre), axis=-1).ravel()
     frame = int(np.argmax(moved))
-    known = float(np.sqrt(before.view.centres.spread_squared[frame, before.adjustment.reference]))
+    in_reference = before.covariance.of_pairs(np.array([[frame, before.adjustment.reference]]))
+    known = float(np.sqrt(in_reference.cov[0, 0, ::2].sum()))
     rival = _rival(before, after, answer.pair)
     author = None if rival is None else _author(after, rival)
     return Contradiction(

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from smalti.adjustment.local_covariance import LocalCovariance
 from smalti.loop import ActiveLoop
 from smalti.records import Answer, Author, Pair, Verdict
 
@@ -108,7 +107,7 @@ class Course:
         if len(self._moments) > KEPT_WHOLE:
             old = self._moments[-KEPT_WHOLE - 1]
             loop = old.loop
-            bare = replace(loop, covariance=LocalCovariance(loop.adjustment, loop.near))
+            bare = replace(loop, covariance=loop.covariance.bare())
             self._moments[-KEPT_WHOLE - 1] = replace(old, loop=bare)
 
 

@@ -84,8 +84,8 @@ class Foresight:
         after = self._step(moment, lambda: moment.loop.record(_suppose(moment.loop, best.pair, verdict)))
         # Piece by piece: whoever asks meanwhile waits for one piece only.
         self._step(moment, lambda: after.external)
-        self._step(moment, lambda: after.view.external_probabilities)
-        self._step(moment, lambda: after.view.centres)
+        self._step(moment, lambda: after.view.looks)
+        self._step(moment, lambda: after.covariance.stretches)
         following = self._step(moment, lambda: after.best)
         if following is not None:
             self._prefetch(following.pair)

@@ -69,6 +69,7 @@ def describe_mosaic(ledger: Ledger) -> LiveMosaic:
     """Return where every frame lies."""
     loop = ledger.loop
     reference = loop.adjustment.reference
+    in_reference = np.column_stack([np.arange(loop.adjustment.frames), np.full(loop.adjustment.frames, reference)])
     part = loop.adjustment.parts_without(loop.priors)
     sizes = np.bincount(part)
     # The largest part is number 0; equal ones keep their order.
@@ -79,7 +80,7 @@ def describe_mosaic(ledger: Ledger) -> LiveMosaic:
         reference=ledger.used[reference],
         numbers=list(ledger.used),
         maps=loop.agreement.refined.mosaic_from_frame.ravel().tolist(),
-        sigma_px=np.sqrt(loop.view.centres.spread_squared[:, reference]).tolist(),
+        sigma_px=np.sqrt(loop.covariance.of_pairs(in_reference).cov[:, 0, ::2].sum(axis=1)).tolist(),
         parts=rank[part].tolist(),
     )
 

@@ -8,9 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from smalti.agents.matcher import Matcher
 from smalti.annotation import messages as say
 from smalti.annotation.clerk import Clerk
@@ -22,7 +19,7 @@ from smalti.annotation.handwriting import read_answer, read_landmarks, write_giv
 from smalti.annotation.ledger import Ledger
 from smalti.annotation.opening import Opened, open_project
 from smalti.annotation.overview import describe_mosaic, describe_state, list_answers, live_maps
-from smalti.annotation.pairmaps import matrix_of, reduce
+from smalti.annotation.pairmaps import PairMatrix, matrix_of, reduce
 from smalti.annotation.pictures import Pictures
 from smalti.annotation.question import make_question
 from smalti.annotation.snap import snap_landmark
@@ -62,7 +59,7 @@ class Session:
         self._foresight = Foresight(self._engine, self._prefetch)
         # What the first page asks for is there when it asks.
         _ = self._ledger.loop.best, self._ledger.loop.agreement.refined
-        self._matrices: dict[tuple[say.MapKind, int], NDArray[np.float64]] = {}  # those of the latest revision
+        self._matrices: dict[tuple[say.MapKind, int], PairMatrix] = {}  # those of the latest revision
         self._turn()
 
     @classmethod
@@ -130,7 +127,7 @@ class Session:
             moment, pair = self._ledger.course.now, self._ledger.inner(Pair(i, j))
             revision, now_px = self.revision, moment.loop.predicted_error_px
             after_px = now_px
-            if pair not in moment.loop.view.settled:
+            if not moment.loop.is_settled(pair):
                 after_px = moment.loop.record(suppose_yes(moment.loop, pair)).predicted_error_px
         target_px = self._opened.settings.target_px
         more = None if target_px is None else self._foresight.count(moment, target_px)
@@ -214,7 +211,7 @@ class Session:
                 landmarks = read_landmarks(pair, request.landmarks, self.project.outline)
             except LandmarkError as error:
                 return say.Checked(problem=str(error), contradiction=None)
-            if inner in loop.view.settled:
+            if loop.is_settled(inner):
                 return say.Checked(problem=None, contradiction=None)
             answer = Answer.yes(landmarks.of_pair(inner), author=Author.PERSON)
             found = find_contradiction(loop, loop.record(answer), answer, self._ledger.course.surprises())
@@ -231,7 +228,9 @@ class Session:
             revision = self.revision
             if (kind, revision) not in self._matrices:
                 self._matrices = {known: matrix for known, matrix in self._matrices.items() if known[1] == revision}
-                self._matrices[kind, revision] = matrix_of(kind, self._ledger.loop.view)
+                loop = self._ledger.loop
+                best = None if loop.best is None else loop.best.pair
+                self._matrices[kind, revision] = matrix_of(kind, loop.view, best)
             matrix = self._matrices[kind, revision]
         return reduce(matrix, kind, row, column, frames, size, revision)
 

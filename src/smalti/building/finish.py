@@ -93,12 +93,13 @@ def _finish(
         else:
             reference = weighted.reference
     original = {new: old for old, new in renumbered.items()}
+    in_reference = np.column_stack([np.arange(len(frames)), np.full(len(frames), reference)])
     return FinishedPart(
         frames=tuple(int(frame) for frame in frames),
         reference=int(frames[reference]),
         affine=affine,
         final=final,
-        sigma_px=np.sqrt(LocalCovariance(weighted, affine).centres.spread_squared[:, reference]),
+        sigma_px=np.sqrt(LocalCovariance(weighted, affine).of_pairs(in_reference).cov[:, 0, ::2].sum(axis=1)),
         perspective=perspective,
         left_out_px=left_out_px,
         weights={original[pair]: weight for pair, weight in weights.items()},

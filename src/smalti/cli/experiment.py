@@ -21,10 +21,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser = commands.add_parser(
         "experiment",
         help="run the paper's synthetic experiments",
-        description="Run one of the paper's synthetic experiments with several strategies and seeds, and write "
-        "curves.csv, summary.json and figures.",
+        description="Run the paper's synthetic experiments with several strategies and seeds, and write curves.csv, "
+        "summary.json and figures. `smalti experiment raster circle --out DIR` is the paper's full study.",
     )
-    parser.add_argument("experiment", metavar="{" + ",".join(EXPERIMENTS) + "}", help="which world")
+    parser.add_argument("experiments", nargs="+", metavar="EXPERIMENT", help=f"one or more of {', '.join(EXPERIMENTS)}")
     parser.add_argument("--frames", type=int, default=1000, metavar="N", help="length of the sequence (1000)")
     parser.add_argument("--queries", type=int, default=50, metavar="Q", help="questions a run (50)")
     parser.add_argument("--seeds", default="1,2,3,4,5", metavar="S,S,…", help="one run a seed (1,2,3,4,5)")
@@ -35,7 +35,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help=f"of {', '.join(STRATEGIES)} (the first five)",
     )
     parser.add_argument("--family", default="affine", metavar="NAME", help=f"maps of {', '.join(FAMILIES)} (affine)")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the results go")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="where the results go; a folder each in there if there are several experiments",
+    )
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, metavar="J", help="runs side by side (all cores)"
     )
@@ -44,37 +50,49 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run(options: argparse.Namespace) -> None:
-    """Conduct the study and say where its results are."""
+    """Conduct the studies and say where their results are."""
     # Imported here: help and usage errors do not wait for the engine.
     from tqdm import tqdm  # noqa: PLC0415
 
-    from smalti.experiments.report import summarise, write_report  # noqa: PLC0415
-    from smalti.experiments.study import StudySettings, conduct, make_folder  # noqa: PLC0415
+    from smalti.experiments.report import summarise, write_reports  # noqa: PLC0415
+    from smalti.experiments.shelf import make_folder  # noqa: PLC0415
+    from smalti.experiments.study import StudySettings, conduct_all  # noqa: PLC0415
 
-    settings = StudySettings(
-        experiment=options.experiment,
-        frames=options.frames,
-        queries=options.queries,
-        seeds=_whole_numbers(options.seeds),
-        strategies=tuple(name.strip() for name in options.strategies.split(",")),
-        family=options.family,
-    )
+    names: list[str] = options.experiments
+    if len(set(names)) < len(names):
+        raise UsageError(f"experiments are given twice: {', '.join(names)}")
+    studies = {
+        options.out if len(names) == 1 else options.out / name: StudySettings(
+            experiment=name,
+            frames=options.frames,
+            queries=options.queries,
+            seeds=_whole_numbers(options.seeds),
+            strategies=tuple(strategy.strip() for strategy in options.strategies.split(",")),
+            family=options.family,
+        )
+        for name in names
+    }
     if options.jobs < 1:
         raise UsageError(f"--jobs {options.jobs}: give at least 1")
-    folder = make_folder(options.out)
-    total = len(settings.runs) * settings.queries
+    for folder in studies:
+        make_folder(folder)
+    count = sum(len(settings.runs) for settings in studies.values())
     first = "starting (compiles for half a minute on first use)"
-    with tqdm(total=total, unit="question", desc=first, disable=options.quiet, dynamic_ncols=True) as bar:
+    with tqdm(
+        total=count * options.queries, unit="question", desc=first, disable=options.quiet, dynamic_ncols=True
+    ) as bar:
 
         def show(questions: int) -> None:
             bar.set_description("asking", refresh=False)
             bar.update(questions)
 
-        runs = conduct(settings, folder, workers=min(options.jobs, len(settings.runs)), on_progress=show)
-    written = write_report(settings, runs, folder)
+        runs = conduct_all(studies, workers=min(options.jobs, count), on_progress=show)
+    written = write_reports(studies, runs)
     if not options.quiet:
-        print(_closing_words(summarise(settings, runs)))
-        print(f"{len(written)} files in {folder}: curves.csv, summary.json and the figures, rmsd.png first")
+        for folder, settings in studies.items():
+            print(f"{settings.experiment}\n{_closing_words(summarise(settings, runs[folder]))}\n")
+        where = ", ".join(map(str, studies))
+        print(f"{len(written)} files in {where}: curves.csv, summary.json and the figures, rmsd.png first")
 
 
 def _whole_numbers(text: str) -> tuple[int, ...]:

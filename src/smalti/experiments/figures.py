@@ -46,6 +46,7 @@ def draw_figures(settings: StudySettings, runs: list[Run], folder: Path) -> None
 
 def _save(figure: Figure, folder: Path, name: str) -> None:
     figure.savefig(folder / f"{name}.png", dpi=150)
+    figure.set_layout_engine("none")  # everything has its place now: finding it again takes as long as drawing
     figure.savefig(folder / f"{name}.svg", dpi=150, metadata={"Date": None})
 
 
@@ -156,23 +157,18 @@ def _evolution(run: Run) -> Figure:
     queries = sorted(int(name.split("-")[1]) for name in run.pictures if name.startswith("reward-"))
     figure = Figure(figsize=(2.4 * len(queries), 5.2), layout="constrained")
     axes = figure.subplots(2, len(queries), squeeze=False)
-    spreads = [run.pictures[f"informativeness-{query}"] for query in queries]
+    spreads = [_pooled(run.pictures[f"informativeness-{query}"]) for query in queries]
+    last = len(run.initial_centres) - 0.5
+    place = (-0.5, last, last, -0.5)
     scale = LogNorm(*_positive_range(spreads))
     image = None
     for column, query in enumerate(queries):
         top, bottom = axes[0, column], axes[1, column]
-        image = top.imshow(
-            np.maximum(spreads[column], scale.vmin or 1e-9), norm=scale, cmap="viridis", interpolation="none"
-        )
-        reward = run.pictures[f"reward-{query}"]
-        bottom.imshow(
-            _pooled(reward) / max(float(reward.max()), 1e-30),
-            vmin=0,
-            vmax=1,
-            cmap="magma",
-            interpolation="none",
-            extent=(-0.5, len(reward) - 0.5, len(reward) - 0.5, -0.5),
-        )
+        shown = np.maximum(spreads[column], scale.vmin or 1e-9)
+        image = top.imshow(shown, norm=scale, cmap="viridis", interpolation="none", extent=place)
+        reward = _pooled(run.pictures[f"reward-{query}"])
+        relative = reward / max(float(reward.max()), 1e-30)
+        bottom.imshow(relative, vmin=0, vmax=1, cmap="magma", interpolation="none", extent=place)
         top.set_title(f"after {query}")
         for ax in (top, bottom):
             ax.tick_params(labelsize=6)

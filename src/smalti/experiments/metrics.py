@@ -5,20 +5,21 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, World
-from smalti.geometry.affine import apply, compose, invert
+from smalti.experiments.worlds import OUTLINE, World
+from smalti.geometry.affine import IDENTITY, apply, compose, invert
 from smalti.records import Points, Transforms
 
 
 def relative_rmsd(world: World, mosaic_from_frame: Transforms) -> float:
     """Return the paper's error: RMS distance, in frame i, of T_ij x_j to the true x_i over all control points."""
-    pairs, point = world.shown_in_both
+    pairs, moments = world.moments
     i, j = pairs[:, 0], pairs[:, 1]
-    i_from_j = compose(invert(mosaic_from_frame)[i], mosaic_from_frame[j])
-    shown = CONTROL_POINTS[point]
-    estimated = apply(i_from_j, shown[:, None])[:, 0]
-    exact = shown + world.positions[j] - world.positions[i]
-    return float(np.sqrt(np.mean(np.sum((estimated - exact) ** 2, axis=1))))
+    # T_ij less the true shift: what it makes of a point is the point's error.
+    error = compose(invert(mosaic_from_frame)[i], mosaic_from_frame[j]) - IDENTITY
+    error[:, :, 2] -= world.positions[j] - world.positions[i]
+    # Σ |E x̃|² over the points of a pair is tr(E M Eᵀ), M being their moments; M's last entry counts them.
+    squares = np.sum((error @ moments) * error)
+    return float(np.sqrt(squares / np.sum(moments[:, 2, 2])))
 
 
 def shape_rmsd(world: World, mosaic_from_frame: Transforms) -> float:

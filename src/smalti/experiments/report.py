@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from smalti import __version__
 from smalti.errors import OutputError
 from smalti.experiments.figures import draw_figures
 from smalti.experiments.runs import Run
-from smalti.experiments.study import UNFINISHED, StudySettings
+from smalti.experiments.shelf import clear
+from smalti.experiments.study import StudySettings
 
 COLUMNS = (
     "experiment",
@@ -35,7 +37,15 @@ COLUMNS = (
 SUMMARISED_QUERIES = (0, 1, 2, 3, 5, 10, 20, 30, 50)
 
 
-def write_report(settings: StudySettings, runs: list[Run], folder: Path) -> list[Path]:
+def write_reports(studies: Mapping[Path, StudySettings], runs: Mapping[Path, list[Run]]) -> list[Path]:
+    """Write the results of every study into its folder; only when all are there, forget the runs that were kept."""
+    written = [path for folder, settings in studies.items() for path in _write_report(settings, runs[folder], folder)]
+    for folder in studies:
+        clear(folder)
+    return written
+
+
+def _write_report(settings: StudySettings, runs: list[Run], folder: Path) -> list[Path]:
     """Write everything beside its place, then move it there: no file is ever half-written."""
     partial = folder / ".partial"
     try:
@@ -49,7 +59,6 @@ def write_report(settings: StudySettings, runs: list[Run], folder: Path) -> list
             path.replace(folder / path.name)
             written.append(folder / path.name)
         partial.rmdir()
-        shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written ({error.strerror}), choose another folder") from None
     return written

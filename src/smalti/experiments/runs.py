@@ -14,7 +14,7 @@ from smalti.experiments.worlds import OUTLINE, World, world_named
 from smalti.geometry.affine import apply
 from smalti.geometry.family import family_named
 from smalti.loop import ActiveLoop, StopRule
-from smalti.records import Points
+from smalti.records import Points, Transforms
 from smalti.suggestion.reward import (
     expected_informativeness,
     informativeness,
@@ -80,15 +80,20 @@ def perform(settings: RunSettings, pictured: bool, on_answer: Callable[[], None]
         family=family_named(settings.family),
         stop_rule=StopRule(budget=settings.queries),
     )
-    rows = [_measure(world, state, begin)]
-    initial = _centres(state)
+    mosaic = state.refined.mosaic_from_frame
+    rows = [_measure(world, state, mosaic, begin)]
+    initial = _centres(mosaic)
     pictures = _first_pictures(state) if pictured else {}
     if pictured:
         pictures |= _pictures_of_answer(state)
     begin = time.perf_counter()
     for latest in state.run(agent):
+        # A refusal adds no link: the mosaic, and how far it is from the truth, stay as they are.
+        same = rows[-1] if latest.adjustment is state.adjustment else None
         state = latest
-        rows.append(_measure(world, state, begin))
+        if same is None:
+            mosaic = state.refined.mosaic_from_frame
+        rows.append(_measure(world, state, mosaic, begin, same))
         if pictured and len(state.answers) in PICTURED_QUERIES:
             pictures |= _pictures_of_answer(state)
         on_answer()
@@ -97,15 +102,15 @@ def perform(settings: RunSettings, pictured: bool, on_answer: Callable[[], None]
         settings=settings,
         rows=rows,
         stopped=str(state.stop_reason()),
-        smallest_area=smallest_area(state.refined.mosaic_from_frame),
+        smallest_area=smallest_area(mosaic),
         initial_centres=initial,
-        final_centres=_centres(state),
+        final_centres=_centres(mosaic),
         pictures=pictures,
     )
 
 
-def _measure(world: World, state: ActiveLoop, begin: float) -> Row:
-    maps = state.refined.mosaic_from_frame
+def _measure(world: World, state: ActiveLoop, mosaic: Transforms, begin: float, same: Row | None = None) -> Row:
+    """Return the row of a state; `same` is one of the same mosaic, if there is one."""
     predicted = state.predicted_error_px
     seconds = time.perf_counter() - begin
     last = state.answers[-1] if state.answers else None
@@ -114,15 +119,15 @@ def _measure(world: World, state: ActiveLoop, begin: float) -> Row:
         i=None if last is None else last.pair.i,
         j=None if last is None else last.pair.j,
         answer="" if last is None else str(last.verdict),
-        relative_rmsd_px=relative_rmsd(world, maps),
-        shape_rmsd_px=shape_rmsd(world, maps),
+        relative_rmsd_px=relative_rmsd(world, mosaic) if same is None else same.relative_rmsd_px,
+        shape_rmsd_px=shape_rmsd(world, mosaic) if same is None else same.shape_rmsd_px,
         predicted_rmsd_px=predicted,
         seconds=seconds,
     )
 
 
-def _centres(state: ActiveLoop) -> Points:
-    return apply(state.refined.mosaic_from_frame, OUTLINE.centre[None])[:, 0]
+def _centres(mosaic: Transforms) -> Points:
+    return apply(mosaic, OUTLINE.centre[None])[:, 0]
 
 
 def _first_pictures(state: ActiveLoop) -> dict[str, NDArray[np.float32]]:
@@ -138,9 +143,10 @@ def _first_pictures(state: ActiveLoop) -> dict[str, NDArray[np.float32]]:
 
 def _pictures_of_answer(state: ActiveLoop) -> dict[str, NDArray[np.float32]]:
     centres, query = state.view.centres, len(state.answers)
-    i, j = np.triu_indices(state.adjustment.frames, 1)
-    reward = np.zeros_like(state.view.external_probabilities)
-    reward[i, j] = state.view.external_probabilities[i, j] * expected_informativeness(centres, np.column_stack([i, j]))
+    external = np.triu(state.view.external_probabilities, 1)
+    i, j = np.nonzero(external)  # where P^ext is 0 there is nothing to expect
+    reward = np.zeros_like(external)
+    reward[i, j] = external[i, j] * expected_informativeness(centres, np.column_stack([i, j]))
     return {
         f"informativeness-{query}": informativeness(centres).astype(np.float32),
         f"reward-{query}": (reward + reward.T).astype(np.float32),

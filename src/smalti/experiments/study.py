@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import multiprocessing
-import os
-import signal
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import asdict, dataclass
-from multiprocessing.queues import SimpleQueue
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
-from smalti import __version__
-from smalti.errors import OutputError, UsageError
-from smalti.experiments.runs import Row, Run, RunSettings, perform
+from smalti.errors import UsageError
+from smalti.experiments.runs import Run, RunSettings
+from smalti.experiments.shelf import UNFINISHED, keep, load, make_folder
+from smalti.experiments.workers import Workers, hire
 from smalti.experiments.worlds import world_named
 from smalti.geometry.family import family_named
 from smalti.suggestion.strategies import strategy_named
-
-UNFINISHED = ".unfinished"
-"""The folder, in that of the study, that holds finished runs until all are."""
-
-THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,129 +59,71 @@ class StudySettings:
 
 
 def conduct(settings: StudySettings, folder: Path, *, workers: int, on_progress: Callable[[int], object]) -> list[Run]:
-    """Perform all runs in `workers` processes and return them in their order.
+    """Perform all runs of one study; see `conduct_all`."""
+    return conduct_all({folder: settings}, workers=workers, on_progress=on_progress)[folder]
 
-    Every finished run is kept below `folder` at once; runs that an interrupted study left there are not repeated.
-    Each worker uses one thread, so that results do not depend on how many there are. `on_progress` is told of every
-    answer.
+
+def conduct_all(
+    studies: Mapping[Path, StudySettings], *, workers: int, on_progress: Callable[[int], object]
+) -> dict[Path, list[Run]]:
+    """Perform all runs of several studies, given by their folders, and return them in their order.
+
+    One pool of `workers` processes performs all of them. Every finished run is kept below its study's folder at once;
+    runs that an interrupted study left there are not repeated. Each worker uses one thread, so that results do not
+    depend on how many there are. `on_progress` is told of every answer.
     """
-    kept = make_folder(folder / UNFINISHED)
-    done: dict[RunSettings, Run] = {}
-    for run in settings.runs:
-        found = _load(kept, run, run == settings.pictured)
+    done: dict[_Task, Run] = {}
+    tasks: list[_Task] = []
+    for folder, settings in studies.items():
+        make_folder(folder / UNFINISHED)
+        tasks += [_Task(folder, run, run == settings.pictured) for run in settings.runs]
+    for task in tasks:
+        found = load(task.folder, task.run, task.pictured)
         if found is not None:
-            done[run] = found
-            on_progress(settings.queries)
-    missing = [run for run in settings.runs if run not in done]
-    with _workers(workers) as (pool, answers):
-        waiting: set[Future[Run]] = {pool.submit(_work, run, run == settings.pictured) for run in missing}
-        while waiting:
-            finished, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
-            while not answers.empty():
-                answers.get()
-                on_progress(1)
-            for future in finished:
-                result = future.result()
-                _keep(kept, result)
-                done[result.settings] = result
-                # A strategy that has nothing left to ask ends before its queries are used up.
-                if result.rows[-1].query < settings.queries:
-                    on_progress(settings.queries - result.rows[-1].query)
-    return [done[run] for run in settings.runs]
+            done[task] = found
+            on_progress(task.run.queries)
+    with hire(workers) as hired:
+        _perform(tasks, done, hired, on_progress)
+    return {folder: [done[task] for task in tasks if task.folder == folder] for folder in studies}
 
 
-def make_folder(folder: Path) -> Path:
-    """Make a folder to write to, or say in one line why it cannot be."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".writable"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be written ({error.strerror}), choose another folder") from None
-    return folder
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A run to be performed, and the folder of its study."""
+
+    folder: Path
+    run: RunSettings
+    pictured: bool
 
 
-@contextlib.contextmanager
-def _workers(count: int) -> Iterator[tuple[ProcessPoolExecutor, SimpleQueue[None]]]:
-    context = multiprocessing.get_context("spawn")
-    answers: SimpleQueue[None] = context.SimpleQueue()
-    before = {name: os.environ.get(name) for name in THREAD_LIMITS}
-    os.environ.update(dict.fromkeys(THREAD_LIMITS, "1"))
-    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_prepare_worker, initargs=(answers,))
-    try:
-        yield pool, answers
-        pool.shutdown()
-    except BaseException:
-        processes = list((getattr(pool, "_processes", None) or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.terminate()
-        raise
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+def _perform(
+    tasks: Sequence[_Task], done: dict[_Task, Run], workers: Workers, on_progress: Callable[[int], object]
+) -> None:
+    """Add the missing runs to those that are done."""
+    missing = [task for task in tasks if task not in done]
+    running: dict[Future[Run], _Task] = {}
+    while missing or running:
+        while missing and len(running) < workers.count:
+            # The longest first: at the end, when no other is left to begin, nobody waits long for the last.
+            task = max(missing, key=lambda task: expected_seconds(task.run, done.values()))
+            missing.remove(task)
+            running[workers.start(task.run, task.pictured)] = task
+        finished, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
+        if answered := workers.count_answers():
+            on_progress(answered)
+        for future in finished:
+            task, result = running.pop(future), future.result()
+            keep(task.folder, result)
+            done[task] = result
+            # A strategy that has nothing left to ask ends before its queries are used up.
+            if unused := task.run.queries - result.rows[-1].query:
+                on_progress(unused)
 
 
-_answers: SimpleQueue[None] | None = None
-
-
-def _prepare_worker(answers: SimpleQueue[None]) -> None:
-    """Let the parent alone handle an interrupt, and remember where to report answers."""
-    global _answers  # noqa: PLW0603 - a worker process is one for life
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _answers = answers
-
-
-def _work(run: RunSettings, pictured: bool) -> Run:
-    assert _answers is not None
-    return perform(run, pictured, lambda: _answers.put(None))
-
-
-def _path(kept: Path, run: RunSettings) -> Path:
-    parts = (run.experiment, run.frames, run.queries, run.family, run.strategy, run.seed, __version__)
-    return kept / ("_".join(map(str, parts)) + ".npz")
-
-
-def _keep(kept: Path, run: Run) -> None:
-    path = _path(kept, run.settings)
-    words = {
-        "rows": [asdict(row) for row in run.rows],
-        "stopped": run.stopped,
-        "smallest_area": run.smallest_area,
-    }
-    partial = path.with_suffix(".partial")
-    with partial.open("wb") as file:
-        np.savez(
-            file,
-            allow_pickle=False,
-            words=np.array(json.dumps(words)),
-            initial_centres=run.initial_centres,
-            final_centres=run.final_centres,
-            **{f"picture {name}": picture for name, picture in run.pictures.items()},
-        )
-    partial.replace(path)
-
-
-def _load(kept: Path, run: RunSettings, pictured: bool) -> Run | None:
-    """Return a run that was kept, unless its pictures are wanted and it has none."""
-    path = _path(kept, run)
-    if not path.exists():
-        return None
-    with np.load(path) as arrays:
-        words = json.loads(str(arrays["words"]))
-        pictures = {name.removeprefix("picture "): arrays[name] for name in arrays.files if name.startswith("picture ")}
-        if pictured and not pictures:
-            return None
-        return Run(
-            settings=run,
-            rows=[Row(**row) for row in words["rows"]],
-            stopped=words["stopped"],
-            smallest_area=words["smallest_area"],
-            initial_centres=arrays["initial_centres"],
-            final_centres=arrays["final_centres"],
-            pictures=pictures,
-        )
+def expected_seconds(run: RunSettings, finished: Iterable[Run]) -> float:
+    """Return how long a run will take, by those that differ in the seed only; inf where there is none, to find out."""
+    kind = replace(run, seed=0)
+    alike = [other for other in finished if replace(other.settings, seed=0) == kind]
+    if not alike:
+        return math.inf
+    return sum(row.seconds for other in alike for row in other.rows) / len(alike)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from smalti.agents.oracle import TOLERANCE
 from smalti.agents.precomputed import PrecomputedAgent
 from smalti.errors import UnknownNameError, UsageError
+from smalti.geometry.affine import homogeneous
 from smalti.geometry.outline import Outline
 from smalti.overlap.external import ExternalModel, FixedProbabilities
 from smalti.overlap.signatures import WeightedSignatures
@@ -22,6 +23,9 @@ CONTROL_POINTS: Points = np.array([[x, y] for x in (0.0, 50.0, 100.0) for y in (
 RASTER_STEP = 100.0 / 3.0
 CIRCLE_RADIUS = 250.0
 MIN_FRAMES = 3
+
+FRAMES_AT_ONCE = 256
+"""Frames whose neighbours are looked for together: memory is theirs times N."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,16 +72,30 @@ class World:
         All control points of all overlapping pairs, overlap being what the agent calls so.
         """
         pairs, points = [], []
-        for i in range(self.frames - 1):
-            offset = self.positions[i + 1 :] - self.positions[i]
-            seen = OUTLINE.contains(CONTROL_POINTS[None] + offset[:, None], TOLERANCE)  # (later frames, 9)
+        for first in range(0, self.frames, FRAMES_AT_ONCE):
+            offset = self.positions[None] - self.positions[first : first + FRAMES_AT_ONCE, None]
+            # Frames that are nowhere near share nothing: most pairs of a long sequence need no closer look.
+            near = (np.abs(offset) <= (OUTLINE.width + TOLERANCE, OUTLINE.height + TOLERANCE)).all(axis=2)
+            earlier, later = np.nonzero(np.triu(near, first + 1))
+            seen = OUTLINE.contains(CONTROL_POINTS[None] + offset[earlier, later, None], TOLERANCE)  # (near pairs, 9)
             grid = seen.reshape(-1, 3, 3)
             # Of a grid, three points are not on one line if they span two rows and two columns.
             enough = (grid.any(axis=1).sum(axis=1) >= 2) & (grid.any(axis=2).sum(axis=1) >= 2)
-            later, point = np.nonzero(seen & enough[:, None])
-            pairs.append(np.column_stack([np.full(len(later), i), later + i + 1]))
+            pair, point = np.nonzero(seen & enough[:, None])
+            pairs.append(np.column_stack([earlier[pair] + first, later[pair]]))
             points.append(point)
         return np.concatenate(pairs), np.concatenate(points)
+
+    @cached_property
+    def moments(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """All overlapping pairs (n, 2), each once, and Σ x̃ x̃ᵀ (n, 3, 3) of the control points of j that i shows too.
+
+        With x̃ = (x, y, 1), they tell the sum of squares of any affine map of these points, without the points.
+        """
+        pairs, point = self.shown_in_both
+        starts = np.flatnonzero(np.append(True, (np.diff(pairs, axis=0) != 0).any(axis=1)))
+        shown = homogeneous(CONTROL_POINTS)[point]
+        return pairs[starts], np.add.reduceat(shown[:, :, None] * shown[:, None], starts)
 
 
 def raster(frames: int) -> World:

@@ -117,7 +117,12 @@ def _integrate(a: float, b: float, c: float, d: float, correlation: float, condi
                 if low < at < high:
                     breaks[count] = at
                     count += 1
-    breaks[:count].sort()
+    for n in range(1, count):  # numba's own sort costs seconds to compile
+        value, at = breaks[n], n
+        while at > 0 and breaks[at - 1] > value:
+            breaks[at] = breaks[at - 1]
+            at -= 1
+        breaks[at] = value
     total = 0.0
     for n in range(count - 1):
         length = breaks[n + 1] - breaks[n]

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.sparse import csr_array, issparse
+from scipy.special import expit, logit
 
 from smalti.errors import ModelError
+from smalti.overlap.finder import finder_of
+from smalti.overlap.looks import looks_of
+from smalti.overlap.scan import MOST_FRAMES_OF_A_MATRIX, Batches
+from smalti.overlap.training import fit_weights
 from smalti.records import PairNumbers
 
 SHARPNESS = 3.0
@@ -19,78 +23,85 @@ class WeightedSignatures:
 
     def __init__(
         self,
-        signatures: NDArray[np.float64],
+        signatures: NDArray[np.float64] | csr_array,
         *,
         sharpness: float = SHARPNESS,
         weights: NDArray[np.float64] | None = None,
+        most_frames_of_a_matrix: int = MOST_FRAMES_OF_A_MATRIX,
     ) -> None:
-        signatures = np.array(signatures, dtype=np.float64)
-        if signatures.ndim != 2 or not np.isfinite(signatures).all():
-            raise ModelError(f"signatures must be finite and of shape (N, D), got {signatures.shape}")
-        lengths = np.linalg.norm(signatures, axis=1)
-        if not np.allclose(lengths, 1.0, atol=1e-6):
-            frame = int(np.argmax(np.abs(lengths - 1.0)))
-            raise ModelError(f"signature of frame {frame} has length {lengths[frame]:.3g}, expected 1")
-        self.signatures = signatures
+        """Take signatures (N, D), rows of length 1, as an array or as a sparse one."""
+        self.signatures = _checked(signatures)
         self.sharpness = sharpness
-        self.weights = np.ones(signatures.shape[1]) if weights is None else weights
+        self._looks = looks_of(self.signatures)
+        self._finder = finder_of(self._looks, most_frames_of_a_matrix)
+        self.weights = np.ones(self._looks.words) if weights is None else weights
+
+    @property
+    def frames(self) -> int:
+        """N."""
+        return self._looks.frames
 
     def probabilities(self) -> NDArray[np.float64]:
         """Return P^ext of all pairs (N, N)."""
-        scaled = self.signatures * np.sqrt(self.weights)
-        squared = np.sum(scaled**2, axis=1)
-        distance = np.maximum(squared[:, None] + squared[None] - 2.0 * (scaled @ scaled.T), 0.0)
-        probability: NDArray[np.float64] = expit(self.sharpness * (1.0 - distance))
-        return probability
+        return self._probability(self._looks.all_distances(self.weights))
+
+    def of_pairs(self, pairs: PairNumbers) -> NDArray[np.float64]:
+        """Return P^ext of the pairs (n, 2)."""
+        return self._probability(self._looks.distances(self.weights, pairs))
+
+    def pairs_above(self, least: NDArray[np.float64], starts: NDArray[np.int64]) -> Batches:
+        """Yield the pairs whose P^ext reaches least[I, J], by pair of blocks, then i, then j."""
+        level = logit(np.clip(least, 0.0, 1.0 - 1e-12)) / self.sharpness
+        level[least > 1.0] = np.inf
+        for pairs, similarity in self._finder.reaching(self.weights, level, starts):
+            yield pairs, expit(self.sharpness * similarity)
 
     def learn(self, overlapping: PairNumbers, apart: PairNumbers) -> WeightedSignatures:
         """Return the model whose weights fit these answers best.
 
-        Differs from the paper: L-BFGS-B takes the bounds w ≥ 1 as they are, no logarithm of w is needed.
-        Without a negative answer the weights stay at one. The search starts from one every time, so the
-        weights depend on the answers alone and not on their order.
+        Differs from the paper: the bounds w ≥ 1 are taken as they are, no logarithm of w is needed. Without a negative
+        answer the weights stay at one. The search starts from one every time and takes the answers in the order of
+        their pairs, so that the weights are a function of the set of answers, bit for bit.
         """
-        if not len(apart):
-            return WeightedSignatures(self.signatures, sharpness=self.sharpness)
-        differences, labels, importance = self._training_set(overlapping, apart)
+        weights = np.ones(self._looks.words)
+        if len(apart):
+            overlapping, apart = _sorted(overlapping), _sorted(apart)
+            differences = self._looks.differences(np.concatenate([overlapping, apart]), apart)
+            label = np.repeat([1.0, -1.0], [len(overlapping), len(apart)])
+            # Inverse class frequency: few refusals weigh as much as the many consecutive pairs.
+            importance = np.where(label > 0, 0.5 / max(len(overlapping), 1), 0.5 / len(apart))
+            weights[differences.words] = fit_weights(differences, label, importance, self.sharpness)
+        return self._with(weights)
 
-        def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-            return weighted_log_loss(weights, differences, labels, importance, self.sharpness)
+    def _with(self, weights: NDArray[np.float64]) -> WeightedSignatures:
+        """Return the model of the same frames with other weights."""
+        other = WeightedSignatures.__new__(WeightedSignatures)
+        other.signatures, other.sharpness, other.weights = self.signatures, self.sharpness, weights
+        other._looks, other._finder = self._looks, self._finder
+        return other
 
-        size = self.signatures.shape[1]
-        found = minimize(
-            loss,
-            np.ones(size),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(1.0, None)] * size,
-            options={"maxiter": 1000, "ftol": 1e-15, "gtol": 1e-9},
-        )
-        return WeightedSignatures(self.signatures, sharpness=self.sharpness, weights=found.x)
-
-    def _training_set(
-        self, overlapping: PairNumbers, apart: PairNumbers
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        pairs = np.concatenate([overlapping.reshape(-1, 2), apart.reshape(-1, 2)])
-        differences = (self.signatures[pairs[:, 0]] - self.signatures[pairs[:, 1]]) ** 2
-        labels = np.concatenate([np.ones(len(overlapping)), -np.ones(len(apart))])
-        # Inverse class frequency: few refusals weigh as much as the many consecutive pairs.
-        importance = np.where(labels > 0, 0.5 / max(len(overlapping), 1), 0.5 / len(apart))
-        return differences, labels, importance
+    def _probability(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:
+        probability: NDArray[np.float64] = expit(self.sharpness * (1.0 - distance))
+        return probability
 
 
-def weighted_log_loss(
-    weights: NDArray[np.float64],
-    differences: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    importance: NDArray[np.float64],
-    sharpness: float,
-) -> tuple[float, NDArray[np.float64]]:
-    """Return the log loss (Eq. log_loss_2) and its gradient.
+def _sorted(pairs: PairNumbers) -> PairNumbers:
+    pairs = pairs.reshape(-1, 2)
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
 
-    Differs from the paper: its gradient lacks the label o_ij in front of the logistic function.
-    """
-    margin = sharpness * labels * (differences @ weights - 1.0)
-    value = float(np.sum(importance * np.logaddexp(0.0, margin)))
-    slope = importance * sharpness * labels * expit(margin)
-    return value, differences.T @ slope
+
+def _checked(signatures: NDArray[np.float64] | csr_array) -> NDArray[np.float64] | csr_array:
+    """Return a copy of signatures that are finite and of length one."""
+    checked: NDArray[np.float64] | csr_array
+    if issparse(signatures):
+        checked = csr_array(signatures.astype(np.float64))
+        entries, lengths = checked.data, np.sqrt(np.asarray((checked**2).sum(axis=1)).ravel())
+    else:
+        checked = entries = np.array(signatures, dtype=np.float64)
+        lengths = np.linalg.norm(checked, axis=1) if checked.ndim == 2 else np.empty(0)
+    if checked.ndim != 2 or not np.isfinite(entries).all():
+        raise ModelError(f"signatures must be finite and of shape (N, D), got {checked.shape}")
+    if not np.allclose(lengths, 1.0, atol=1e-6):
+        frame = int(np.argmax(np.abs(lengths - 1.0)))
+        raise ModelError(f"signature of frame {frame} has length {lengths[frame]:.3g}, expected 1")
+    return checked

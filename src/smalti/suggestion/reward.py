@@ -12,8 +12,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.centres import Centres
-from smalti.compiled import compiled, compiled_parallel, prange
+from smalti.adjustment.centres import Centres, PairCentres
+from smalti.compiled import compiled_parallel, prange, threads_for
 from smalti.overlap.bounds import largest_reward_in_square, probability_bounds
 from smalti.overlap.rectangle import probability_in_rectangle, rectangle_probability
 from smalti.records import PairNumbers
@@ -39,65 +39,46 @@ def position_probability_bounds(centres: Centres) -> tuple[NDArray[np.float64], 
 
 def expected_informativeness(centres: Centres, pairs: PairNumbers) -> NDArray[np.float64]:
     """Return P^pos·U of the given pairs (n, 2), mean of both directions."""
-    o = centres.outline
-    return _products(centres.mean, centres.cov, pairs, o.left, o.top, o.right, o.bottom)
+    forth, back = pairs, pairs[:, ::-1]
+    at = (np.stack([forth[:, 0], back[:, 0]], axis=1), np.stack([forth[:, 1], back[:, 1]], axis=1))
+    chosen = PairCentres(centres.outline, centres.mean[at], centres.cov[at])
+    return expected_informativeness_above(chosen, np.zeros(len(pairs)))
 
 
-def bound_expected_informativeness(centres: Centres, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return an upper bound of P^pos·U, and of Υ·U, for the wanted pairs i < j (N, N), zero elsewhere."""
+def expected_informativeness_above(centres: PairCentres, least: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return P^pos·U of pairs (n,), mean of both directions, or 0 where it is certainly below `least` (n,)."""
     o = centres.outline
-    return _bound_products(centres.mean, centres.cov, wanted, *o.centre_x_y, o.outer_half_side)
+    with threads_for(3.0 * len(least)):
+        return _products(
+            centres.mean, centres.cov, least, o.left, o.top, o.right, o.bottom, *o.centre_x_y, o.outer_half_side
+        )
 
 
 @compiled_parallel
 def _products(
     mean: NDArray[np.float64],
     cov: NDArray[np.float64],
-    pairs: PairNumbers,
+    least: NDArray[np.float64],
     left: float,
     top: float,
     right: float,
     bottom: float,
-) -> NDArray[np.float64]:
-    result = np.zeros(len(pairs))
-    for n in prange(len(pairs)):
-        i, j = pairs[n, 0], pairs[n, 1]
-        forth = _product(mean[i, j], cov[i, j], left, top, right, bottom)
-        back = _product(mean[j, i], cov[j, i], left, top, right, bottom)
-        result[n] = 0.5 * (forth + back)
-    return result
-
-
-@compiled_parallel
-def _bound_products(
-    mean: NDArray[np.float64],
-    cov: NDArray[np.float64],
-    wanted: NDArray[np.bool_],
     centre_x: float,
     centre_y: float,
     half_side: float,
 ) -> NDArray[np.float64]:
-    frames = len(wanted)
-    result = np.zeros((frames, frames))
-    for i in prange(frames):
-        for j in range(i + 1, frames):
-            if wanted[i, j]:
-                dx, dy = mean[i, j, 0] - centre_x, mean[i, j, 1] - centre_y
-                forth = largest_reward_in_square(dx, dy, cov[i, j, 0], cov[i, j, 1], cov[i, j, 2], half_side)
-                dx, dy = mean[j, i, 0] - centre_x, mean[j, i, 1] - centre_y
-                back = largest_reward_in_square(dx, dy, cov[j, i, 0], cov[j, i, 1], cov[j, i, 2], half_side)
-                result[i, j] = 0.5 * (forth + back)
+    result = np.zeros(len(mean))
+    for n in prange(len(mean)):
+        bound = 0.0
+        for side in range(2):
+            dx, dy = mean[n, side, 0] - centre_x, mean[n, side, 1] - centre_y
+            xx, xy, yy = cov[n, side, 0], cov[n, side, 1], cov[n, side, 2]
+            bound += 0.5 * largest_reward_in_square(dx, dy, xx, xy, yy, half_side)
+        if bound >= least[n]:
+            for side in range(2):
+                x, y = mean[n, side, 0], mean[n, side, 1]
+                xx, xy, yy = cov[n, side, 0], cov[n, side, 1], cov[n, side, 2]
+                spread = math.sqrt(max(xx * yy - xy * xy, 0.0))
+                inside = probability_in_rectangle(left - x, right - x, top - y, bottom - y, xx, xy, yy)
+                result[n] += 0.5 * spread * inside
     return result
-
-
-@compiled
-def _product(
-    mean: NDArray[np.float64], cov: NDArray[np.float64], left: float, top: float, right: float, bottom: float
-) -> float:
-    x, y = mean[0], mean[1]
-    return _spread(cov) * probability_in_rectangle(left - x, right - x, top - y, bottom - y, cov[0], cov[1], cov[2])
-
-
-@compiled
-def _spread(cov: NDArray[np.float64]) -> float:
-    return math.sqrt(max(cov[0] * cov[2] - cov[1] * cov[1], 0.0))

@@ -1,66 +1,194 @@
-"""The exact top K of many pairs, of which most are never evaluated."""
+"""The exact top K of all pairs, of which hardly any is looked at.
+
+The reward of a pair is P^ext times something that grows with the uncertainty of where its frames lie to each other and
+falls off with their distance. So what is known of two stretches of frames bounds the second factor for all their pairs
+at once, and the external model is asked only for the pairs whose P^ext is large enough to matter there. Of those, the
+pair's own distance tightens the bound, and only where that does not rule it out either is the uncertainty of the pair
+itself computed: in decreasing order of the bounds, until the next one is below the worst of the best K.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.records import PairNumbers
+from smalti.adjustment.centres import PairCentres, centre_seen
+from smalti.compiled import compiled, compiled_parallel, prange, threads_for
+from smalti.geometry.outline import Outline
+from smalti.overlap.external import PairwiseModel
+from smalti.records import PairNumbers, Transforms, pair_key
+from smalti.suggestion.ranking import Found, merge
+from smalti.suggestion.view import View
 
-EVALUATED_AT_ONCE = 512
+ROUNDING = 1.0 + 1e-9
+"""Bounds are computed along another path than rewards: leave room for their rounding."""
+
+FIRST_EVALUATED, MOST_EVALUATED = 256, 2**15
+"""Pairs that are evaluated before looking again which others are ruled out; twice as many each time."""
+
+DESCENT = 4.0
+"""While too few pairs are found, those that reach a smaller reward by this factor are looked at next."""
+
+FAINTEST = 1e-9
+"""Of the largest conceivable reward: when fewer pairs than wanted reach this, all that are left are looked at."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """The best pairs, best first, and what they are worth."""
+class Reward(Protocol):
+    """What a pair is worth but for P^ext, at most min(σ_x, w/√2π) · min(σ_y, h/√2π) · exp(-½ max(g_x/σ_x, g_y/σ_y)²).
 
-    pairs: PairNumbers  # (n, 2)
-    rewards: NDArray[np.float64]
-    evaluated: int
-
-
-def search(
-    bound: NDArray[np.float64],
-    wanted: NDArray[np.bool_],
-    evaluate: Callable[[PairNumbers], NDArray[np.float64]],
-    top: int,
-) -> Found:
-    """Return the `top` wanted pairs of largest reward, exactly, by branch and bound.
-
-    `bound` (N, N) is at least the reward of every wanted pair; `evaluate` gives the rewards of pairs (n, 2).
-    Pairs are evaluated in decreasing order of their bound, until the next bound is below the worst of the best
-    `top` found. Equal rewards are ordered by pair.
+    σ is the standard deviation of one frame's centre in the other, of w × h px, and g how far its mean lies beyond
+    `reach` frame sizes from the centre.
     """
-    flat = np.flatnonzero(wanted)
-    bounds = bound.ravel()[flat]
-    best_pairs = np.empty((0, 2), dtype=np.int64)
-    best_rewards = np.empty(0)
-    evaluated = 0
-    while len(flat) and top > 0:
-        threshold = best_rewards[top - 1] if len(best_rewards) >= top else -np.inf
-        # A pair whose bound equals the threshold may tie with it and come first by its numbers.
-        alive = bounds >= threshold
-        flat, bounds = flat[alive], bounds[alive]
-        size = min(max(top, EVALUATED_AT_ONCE), len(flat))
-        if not size:
-            break
-        # argpartition leaves ties at the edge in any order: harmless, as every tie is evaluated in the end.
-        chosen = np.argpartition(-bounds, size - 1)[:size]
-        pairs = np.stack(np.unravel_index(flat[chosen], wanted.shape), axis=1).astype(np.int64)
-        evaluated += size
-        best_pairs = np.concatenate([best_pairs, pairs])
-        best_rewards = np.concatenate([best_rewards, evaluate(pairs)])
-        order = np.lexsort((best_pairs[:, 1], best_pairs[:, 0], -best_rewards))[:top]
-        best_pairs, best_rewards = best_pairs[order], best_rewards[order]
-        rest = np.ones(len(flat), dtype=bool)
-        rest[chosen] = False
-        flat, bounds = flat[rest], bounds[rest]
-    return Found(best_pairs, best_rewards, evaluated)
+
+    @property
+    def reach(self) -> float:
+        """Return the distance, in frame sizes, from which on the reward falls off."""
+        ...
+
+    def of(self, centres: PairCentres, least: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what pairs (n,) are worth, mean of both directions; 0 will do for what is below `least` (n,)."""
+        ...
 
 
-def rank(reward: NDArray[np.float64], wanted: NDArray[np.bool_], top: int) -> Found:
-    """Return the `top` wanted pairs of a reward that is known for all pairs (N, N)."""
-    return search(reward, wanted, lambda pairs: reward[pairs[:, 0], pairs[:, 1]], top)
+def search(view: View, external: PairwiseModel, reward: Reward, top: int) -> Found:
+    """Return the `top` candidates of largest reward, exactly, best first; equal rewards by pair."""
+    if top < 1:
+        return Found.nothing()
+    hunt = _Hunt(view, external, reward, top)
+    goal = float(hunt.bound.max(initial=0.0))
+    faintest = FAINTEST * goal
+    while True:
+        hunt.look_at_those_reaching(goal)
+        # Whatever was not looked at is worth less than the goal.
+        if hunt.threshold >= goal or goal == 0.0:
+            return hunt.found
+        goal = max(hunt.threshold, goal / DESCENT)
+        if goal < faintest:
+            goal = hunt.threshold
+
+
+@dataclass
+class _Hunt:
+    """The best pairs so far."""
+
+    view: View
+    external: PairwiseModel
+    reward: Reward
+    top: int
+
+    def __post_init__(self) -> None:
+        stretches = self.view.covariance.stretches
+        outline = self.view.adjustment.outline
+        self.stretches = stretches
+        self.found = Found.nothing()
+        self.evaluated = np.empty(0, dtype=np.int64)
+        self.stretch_of = stretches.of_frames(np.arange(self.view.frames))
+        directed = _bound(stretches.deviation, stretches.distance, outline, self.reward.reach)
+        self.bound = (directed + directed.T) / 2 * ROUNDING
+
+    @property
+    def threshold(self) -> float:
+        """What a pair must be worth to be among the best."""
+        rewards = self.found.rewards
+        return float(rewards[self.top - 1]) if len(rewards) >= self.top else 0.0
+
+    def look_at_those_reaching(self, goal: float) -> None:
+        """Take in the pairs whose bound is at least the goal, but for those that were evaluated before."""
+        least = np.full_like(self.bound, np.inf)
+        np.divide(goal / ROUNDING, self.bound, out=least, where=(self.bound >= goal) & (self.bound > 0.0))
+        for pairs, probability in self.external.pairs_above(least, self.stretches.starts):
+            new = ~np.isin(pair_key(*pairs.T), self.evaluated)
+            chosen = np.flatnonzero(new & self.view.may_be_asked(pairs))
+            self._take_in(pairs[chosen], probability[chosen])
+
+    def _take_in(self, pairs: PairNumbers, probability: NDArray[np.float64]) -> None:
+        limit = probability * self._bound_of_pairs(pairs)
+        order = np.argsort(-limit, kind="stable")
+        order = order[limit[order] >= self.threshold]
+        size = FIRST_EVALUATED
+        while len(order):
+            some, order = order[:size], order[size:]
+            self._evaluate(pairs[some], probability[some])
+            # A pair whose bound equals the threshold may tie with it and come first by its numbers.
+            order = order[: np.searchsorted(-limit[order], -self.threshold, side="right")]
+            size = min(2 * size, MOST_EVALUATED)
+
+    def _evaluate(self, pairs: PairNumbers, probability: NDArray[np.float64]) -> None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            least = np.nan_to_num(self.threshold / probability, nan=0.0) / ROUNDING
+        rewards = self.reward.of(self.view.covariance.of_pairs(pairs), least)
+        # P^ext itself only of those that its bound has not ruled out by now.
+        left = np.flatnonzero(ROUNDING * probability * rewards >= self.threshold)
+        worth = self.external.of_pairs(pairs[left]) * rewards[left]
+        self.found = merge(self.found, pairs[left], worth, self.top, evaluated=len(pairs))
+        self.evaluated = np.concatenate([self.evaluated, pair_key(*pairs.T)])
+
+    def _bound_of_pairs(self, pairs: PairNumbers) -> NDArray[np.float64]:
+        covariance, outline = self.view.covariance, self.view.adjustment.outline
+        maps, inverses = covariance.maps_in_units
+        with threads_for(0.1 * len(pairs)):
+            bound = _bound_pairs(
+                pairs,
+                self.stretch_of,
+                self.stretches.deviation,
+                maps,
+                inverses,
+                outline.unit,
+                outline.width,
+                outline.height,
+                self.reward.reach,
+            )
+        return ROUNDING * bound
+
+
+def _bound(
+    deviation: NDArray[np.float64], distance: NDArray[np.float64], outline: Outline, reach: float
+) -> NDArray[np.float64]:
+    """Return the bound for deviations at most and distances at least these (..., 2), px."""
+    size = np.array([outline.width, outline.height])
+    largest = np.minimum(deviation, size / math.sqrt(2.0 * math.pi)).prod(axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        beyond = np.nan_to_num(np.maximum(distance - reach * size, 0.0) / deviation, nan=0.0).max(axis=-1)
+    bound: NDArray[np.float64] = largest * np.exp(-0.5 * beyond**2)
+    return bound
+
+
+@compiled_parallel
+def _bound_pairs(
+    pairs: PairNumbers,
+    stretch_of: NDArray[np.int64],
+    deviation: NDArray[np.float64],
+    maps: Transforms,
+    inverses: Transforms,
+    unit: float,
+    width: float,
+    height: float,
+    reach: float,
+) -> NDArray[np.float64]:
+    """Return the bound of pairs (n, 2) by their own distances and their stretches' deviations."""
+    result = np.empty(len(pairs))
+    for n in prange(len(pairs)):
+        i, j = pairs[n, 0], pairs[n, 1]
+        forth = deviation[stretch_of[i], stretch_of[j]]
+        back = deviation[stretch_of[j], stretch_of[i]]
+        x, y = centre_seen(maps, inverses, i, j)
+        total = _bound_one(x * unit, y * unit, forth[0], forth[1], width, height, reach)
+        x, y = centre_seen(maps, inverses, j, i)
+        result[n] = 0.5 * (total + _bound_one(x * unit, y * unit, back[0], back[1], width, height, reach))
+    return result
+
+
+@compiled
+def _bound_one(x: float, y: float, along: float, across: float, width: float, height: float, reach: float) -> float:
+    widest = 1.0 / math.sqrt(2.0 * math.pi)
+    largest = min(along, widest * width) * min(across, widest * height)
+    if largest <= 0.0:
+        return 0.0
+    beyond_x = max(abs(x) - reach * width, 0.0) / along
+    beyond_y = max(abs(y) - reach * height, 0.0) / across
+    beyond = max(beyond_x, beyond_y)
+    return largest * math.exp(-0.5 * beyond * beyond)

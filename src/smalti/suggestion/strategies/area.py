@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.centres import Centres
-from smalti.compiled import compiled, compiled_parallel, prange
+from smalti.adjustment.centres import PairCentres
+from smalti.compiled import compiled, compiled_parallel, prange, threads_for
 from smalti.records import Suggestion
-from smalti.suggestion.search import rank
+from smalti.suggestion.search import search
 from smalti.suggestion.strategies.paper import with_reasons
 from smalti.suggestion.strategies.strategy import as_suggestions
 from smalti.suggestion.view import View
@@ -30,19 +30,23 @@ class Area:
 
     def rank(self, view: View, top: int) -> list[Suggestion]:
         """Return the best of all pairs."""
-        reward = view.external_probabilities * expected_overlap_times_spread(view.centres)
-        return with_reasons(view, as_suggestions(rank(reward, view.candidates, top)))
+        return with_reasons(view, as_suggestions(search(view, view.looks, ExpectedOverlapTimesSpread(), top)))
 
 
-def expected_overlap_times_spread(centres: Centres) -> NDArray[np.float64]:
-    """Return E[overlap] · √det Σ_γ (N, N), px², mean of both directions.
+class ExpectedOverlapTimesSpread:
+    """E[overlap] · √det Σ_γ.
 
     Two frames of w × h whose centres are (x, y) apart share (1 - |x|/w)⁺ (1 - |y|/h)⁺ of their area, as far as they are
     turned alike. The expectation is that of x times that of y: their correlation is left out.
     """
-    outline = centres.outline
-    directed = _expected(centres.mean, centres.cov, *outline.centre_x_y, outline.width, outline.height)
-    return (directed + directed.T) / 2
+
+    reach = 1.0
+
+    def of(self, centres: PairCentres, least: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return it for pairs (n,), px², mean of both directions."""
+        outline = centres.outline
+        with threads_for(0.3 * len(least)):
+            return _expected(centres.mean, centres.cov, *outline.centre_x_y, outline.width, outline.height)
 
 
 @compiled_parallel
@@ -54,16 +58,15 @@ def _expected(
     width: float,
     height: float,
 ) -> NDArray[np.float64]:
-    frames = len(mean)
-    result = np.zeros((frames, frames))
-    for i in prange(frames):
-        for j in range(frames):
-            spread = cov[i, j, 0] * cov[i, j, 2] - cov[i, j, 1] * cov[i, j, 1]
-            if i == j or spread <= 0.0:
-                continue
-            along_x = _expected_share(mean[i, j, 0] - centre_x, math.sqrt(cov[i, j, 0]), width)
-            along_y = _expected_share(mean[i, j, 1] - centre_y, math.sqrt(cov[i, j, 2]), height)
-            result[i, j] = along_x * along_y * math.sqrt(spread)
+    result = np.zeros(len(mean))
+    for n in prange(len(mean)):
+        for side in range(2):
+            xx, xy, yy = cov[n, side, 0], cov[n, side, 1], cov[n, side, 2]
+            spread = xx * yy - xy * xy
+            if spread > 0.0:
+                along_x = _expected_share(mean[n, side, 0] - centre_x, math.sqrt(xx), width)
+                along_y = _expected_share(mean[n, side, 1] - centre_y, math.sqrt(yy), height)
+                result[n] += 0.5 * along_x * along_y * math.sqrt(spread)
     return result
 
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from smalti.overlap.rectangle import rectangle_probability
 from smalti.records import Suggestion
+from smalti.suggestion.ranking import branch_and_bound
 from smalti.suggestion.reward import position_probability_bounds
-from smalti.suggestion.search import search
 from smalti.suggestion.strategies.strategy import as_suggestions
 from smalti.suggestion.view import View
 
@@ -42,5 +42,5 @@ class Elibol:
 
         # P ≤ 1 bounds the reward of either sign: P·log det ≤ max(log det, 0).
         bound = np.maximum(log_det, 0)
-        found = search((bound + bound.T) / 2, wanted, evaluate, top)
+        found = branch_and_bound((bound + bound.T) / 2, wanted, evaluate, top)
         return as_suggestions(found, smallest_reward=-np.inf)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from smalti.records import Suggestion
+from smalti.suggestion.ranking import rank
 from smalti.suggestion.reward import informativeness
-from smalti.suggestion.search import rank
 from smalti.suggestion.strategies.strategy import as_suggestions
 from smalti.suggestion.view import View
 

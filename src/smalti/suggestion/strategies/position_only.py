@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
+from smalti.overlap.external import NoExternalModel
 from smalti.records import Suggestion
-from smalti.suggestion.strategies.paper import rank_by_expected_reward
+from smalti.suggestion.search import search
+from smalti.suggestion.strategies.paper import ExpectedInformativeness
+from smalti.suggestion.strategies.strategy import as_suggestions
 from smalti.suggestion.view import View
 
 
@@ -18,5 +19,5 @@ class PositionOnly:
     name: str = "position-only"
 
     def rank(self, view: View, top: int) -> list[Suggestion]:
-        """Return the best pairs by branch and bound."""
-        return rank_by_expected_reward(view, np.ones((view.frames, view.frames)), top)
+        """Return the best pairs."""
+        return as_suggestions(search(view, NoExternalModel(view.frames), ExpectedInformativeness(), top))

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from smalti.geometry.affine import apply
 from smalti.records import Suggestion
-from smalti.suggestion.search import rank
+from smalti.suggestion.ranking import rank
 from smalti.suggestion.strategies.strategy import as_suggestions
 from smalti.suggestion.view import View
 

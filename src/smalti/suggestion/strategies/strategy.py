@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from smalti.records import Pair, Suggestion
-from smalti.suggestion.search import Found
+from smalti.suggestion.ranking import Found
 from smalti.suggestion.view import View
 
 

@@ -1,0 +1,77 @@
+"""Time and memory of one answer against the number of frames, drawn from what benchmarks/engine.py prints.
+
+    python benchmarks/engine.py --json --frames 100,300,1000 > growth.jsonl
+    python benchmarks/growth.py growth.jsonl docs/images/growth.png
+
+`engine.py --plot` does both at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from engine import Line
+from smalti.experiments.figures import COLOURS, OTHER_COLOUR
+
+COLOUR_OF = {"yes": COLOURS["external-only"], "no": COLOURS["paper"]}
+DENSE_MB = 6 * 6 * 8 / 2**20
+"""Of a dense matrix over all maps, by frames squared."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Draw how time and memory of one answer grow.")
+    parser.add_argument("lines", type=Path, help="what engine.py --json printed")
+    parser.add_argument("picture", type=Path)
+    options = parser.parse_args()
+    lines: list[Line] = [json.loads(line) for line in options.lines.read_text().splitlines()]
+    draw_growth(lines).savefig(options.picture, dpi=130)
+
+
+def draw_growth(lines: Sequence[Line]) -> Figure:
+    """Draw seconds and memory against frames, with what a dense implementation needs at least."""
+    lines = sorted(lines, key=lambda line: line["frames"])
+    frames = np.array(sorted({line["frames"] for line in lines}))
+    with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+        figure = Figure(figsize=(9.5, 4.2), layout="constrained")
+        seconds, memory = figure.subplots(1, 2)
+        for answer, colour in COLOUR_OF.items():
+            own = [line for line in lines if line["answer"] == answer]
+            sizes = [line["frames"] for line in own]
+            seconds.plot(sizes, [line["seconds"] for line in own], "o-", ms=4, color=colour, label=f"after a {answer}")
+        _draw_yardstick(seconds, lines, frames)
+        peaks = {line["frames"]: line["peak_mb"] for line in lines}
+        memory.plot(list(peaks), list(peaks.values()), "o-", ms=4, color=COLOURS["elibol"], label="peak of the process")
+        memory.plot(frames, DENSE_MB * (frames - 1.0) ** 2, "--", color=OTHER_COLOUR, lw=1.2, label="the dense matrix")
+        seconds.set(ylabel="seconds", title="from an answer to the next suggestion")
+        memory.set(ylabel="MB", title="memory")
+        for ax in (seconds, memory):
+            ax.set(xscale="log", yscale="log", xlabel="frames")
+            ax.grid(alpha=0.3, which="major")
+            ax.legend(frameon=False)
+    return figure
+
+
+def _draw_yardstick(ax: Axes, lines: Sequence[Line], frames: NDArray[np.int64]) -> None:
+    """Draw the dense factorisation as measured, and on from there by the cube of the size."""
+    measured = {line["frames"]: line["yardstick_seconds"] for line in lines if line["yardstick_seconds"] is not None}
+    if not measured:
+        return
+    ax.plot(list(measured), list(measured.values()), "s-", ms=3, color=OTHER_COLOUR, lw=1.2, label="dense Cholesky")
+    last = max(measured)
+    beyond = frames[frames >= last]
+    cubed = measured[last] * ((beyond - 1.0) / (last - 1.0)) ** 3
+    if len(beyond) > 1:
+        ax.plot(beyond, cubed, "--", color=OTHER_COLOUR, lw=1.2, label="continued by N³")
+
+
+if __name__ == "__main__":
+    main()

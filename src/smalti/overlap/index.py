@@ -1,0 +1,191 @@
+"""The similar pairs of sequences so long that no matrix of all pairs has room: searched once, kept, asked again.
+
+All pairs are gone through, some frames against all later ones at a time, by the words they share. What is found is kept
+together with the level down to which it is complete. A similarity falls when weights grow, so that pairs found under
+weights of one serve all weights that training can lead to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.overlap.looks import Looks
+from smalti.overlap.scan import PAIRS_AT_ONCE, Batches, take
+from smalti.records import PairNumbers
+
+MOST_KEPT = 16_000_000
+"""Pairs, of 12 bytes each."""
+
+FURTHEST = 0.4
+"""How much further down than asked the search goes, so that what it finds serves the next questions."""
+
+STEP_UP = 0.1
+"""By how much less far it goes in blocks of which less is asked, as long as there is no room for all."""
+
+LEAST_FURTHER = 0.01
+"""Less is not worth keeping."""
+
+FRAMES_AT_ONCE = 256
+
+LARGEST_DISTANCE = 4.0
+"""Of two signatures of length one, words of weight one."""
+
+MARGIN = 1e-9
+"""More than the rounding of levels in double precision."""
+
+
+class Index:
+    """Finds similar pairs of many frames under any weights of their words; see `smalti.overlap.finder.Finder`."""
+
+    def __init__(self, looks: Looks, most_kept: int = MOST_KEPT) -> None:
+        self._looks = looks
+        self._most_kept = most_kept
+        self._kept: _Kept | None = None
+        self._too_many_untrained = False
+
+    def reaching(self, weights: NDArray[np.float64], level: NDArray[np.float64], starts: NDArray[np.int64]) -> Batches:
+        """Yield the pairs that reach their level, and their similarity, by pair of blocks, then i, then j."""
+        if not np.triu(level <= 1.0).any():
+            return iter(())
+        kept = self._kept
+        if kept is not None and np.array_equal(kept.starts, starts):
+            base_level = _level_before(level, kept.weights, weights)
+            if (np.triu(base_level) >= np.triu(kept.level)).all():
+                return self._exactly(weights, level, starts, _chosen(kept, base_level))
+        base = weights if self._too_many_untrained else np.ones(len(weights))
+        return self._exactly(weights, level, starts, self._search(base, _level_before(level, base, weights), starts))
+
+    def _search(
+        self, weights: NDArray[np.float64], level: NDArray[np.float64], starts: NDArray[np.int64]
+    ) -> Iterator[PairNumbers]:
+        """Yield the pairs that reach their level, and keep those that reach a lower one."""
+        found = _Found(level, starts, self._most_kept)
+        wanted = np.triu(found.level <= 1.0)
+        for first, end in _strips(starts):
+            rows, columns = np.nonzero(wanted[first:end])
+            if not len(rows):
+                continue
+            begin, stop = int(starts[first]), int(starts[end])
+            upper = np.ones((stop - begin, self._looks.frames - begin), dtype=np.float32)
+            self._looks.subtract_distances(upper, weights, slice(begin, stop), begin, upper)
+            for pairs, similarity in take(upper, found.level, starts, rows + first, columns, origin=begin):
+                yield found.keep(pairs, similarity)
+        if found.complete:
+            self._kept = _Kept(weights, found.level, starts.copy(), *found.together())
+        elif (weights == 1.0).all():
+            self._too_many_untrained = True
+
+    def _exactly(
+        self,
+        weights: NDArray[np.float64],
+        level: NDArray[np.float64],
+        starts: NDArray[np.int64],
+        candidates: Iterator[PairNumbers],
+    ) -> Batches:
+        """Yield those of the candidates that reach their level in double precision: whatever they were found by."""
+        block = _blocks_of_frames(starts)
+        for pairs in candidates:
+            similarity = 1.0 - self._looks.distances(weights, pairs)
+            reached = similarity >= level[block[pairs[:, 0]], block[pairs[:, 1]]] - MARGIN
+            if reached.any():
+                yield pairs[reached], similarity[reached]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kept:
+    """All pairs that reach a level under some weights, by pair of blocks, then i, then j."""
+
+    weights: NDArray[np.float64]
+    level: NDArray[np.float32]  # (M, M)
+    starts: NDArray[np.int64]
+    pairs: NDArray[np.uint32]  # (n, 2)
+    similarity: NDArray[np.float32]  # (n,), rounded up
+
+
+class _Found:
+    """Pairs as they are found, further down than asked: as far as there is room for them."""
+
+    def __init__(self, asked: NDArray[np.float64], starts: NDArray[np.int64], most: int) -> None:
+        self._asked, self._most, self._block = asked, most, _blocks_of_frames(starts)
+        self._further = FURTHEST
+        # What nobody asks of some blocks today may be asked tomorrow: all blocks as far down as any.
+        self._everywhere = float(np.min(asked, where=np.triu(np.isfinite(asked)), initial=1.0)) - FURTHEST
+        self.level = self._level()  # (M, M): down to it all pairs are here
+        self._pairs: list[NDArray[np.uint32]] = [np.empty((0, 2), dtype=np.uint32)]
+        self._similarity: list[NDArray[np.float32]] = [np.empty(0, dtype=np.float32)]
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether there was room for all that reach the level."""
+        return self._further > 0.0
+
+    def keep(self, pairs: PairNumbers, similarity: NDArray[np.float64]) -> PairNumbers:
+        """Keep these pairs, which reach the level; return those that reach the level asked for."""
+        self._pairs.append(pairs.astype(np.uint32))
+        self._similarity.append(similarity.astype(np.float32))
+        while self.complete and sum(map(len, self._pairs)) > self._most:
+            if self._everywhere <= 1.0:
+                self._everywhere += STEP_UP
+            else:
+                self._further = self._further / 2 if self._further > LEAST_FURTHER else 0.0
+            self.level = self._level()
+            reached = [self._reaching(self.level, *some) for some in zip(self._pairs, self._similarity, strict=True)]
+            self._pairs = [some[kept] for some, kept in zip(self._pairs, reached, strict=True)]
+            self._similarity = [some[kept] for some, kept in zip(self._similarity, reached, strict=True)]
+        if not self.complete:
+            del self._pairs[1:], self._similarity[1:]
+        return pairs[self._reaching(self._asked, pairs, similarity)]
+
+    def together(self) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
+        """Return all pairs kept (n, 2), and their similarity."""
+        return np.concatenate(self._pairs), np.concatenate(self._similarity)
+
+    def _level(self) -> NDArray[np.float32]:
+        everywhere = self._everywhere if self._everywhere <= 1.0 else np.inf
+        return np.minimum(self._asked - self._further, everywhere).astype(np.float32)
+
+    def _reaching(
+        self,
+        level: NDArray[np.float64] | NDArray[np.float32],
+        pairs: PairNumbers | NDArray[np.uint32],
+        similarity: NDArray[np.float64] | NDArray[np.float32],
+    ) -> NDArray[np.bool_]:
+        reached: NDArray[np.bool_] = similarity >= level[self._block[pairs[:, 0]], self._block[pairs[:, 1]]]
+        return reached
+
+
+def _level_before(
+    level: NDArray[np.float64], before: NDArray[np.float64], after: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the least similarity under the weights `before` of a pair that reaches the level under those `after`."""
+    distance = 1.0 - level
+    fallen = LARGEST_DISTANCE * max(float((before - after).max(initial=0.0)), 0.0)
+    # No word's part of the distance shrinks by more than its weight.
+    ratio = float((after / before).min(initial=1.0))
+    at_most = distance + fallen if ratio <= 0.0 else np.minimum(distance / ratio, distance + fallen)
+    return 1.0 - at_most - MARGIN
+
+
+def _chosen(kept: _Kept, level: NDArray[np.float64]) -> Iterator[PairNumbers]:
+    block = _blocks_of_frames(kept.starts)
+    for begin in range(0, len(kept.pairs), PAIRS_AT_ONCE):
+        pairs = kept.pairs[begin : begin + PAIRS_AT_ONCE]
+        reached = kept.similarity[begin : begin + PAIRS_AT_ONCE] >= level[block[pairs[:, 0]], block[pairs[:, 1]]]
+        yield pairs[reached].astype(np.int64)
+
+
+def _blocks_of_frames(starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+
+
+def _strips(starts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Yield runs of blocks (first, end) of some frames each."""
+    first = 0
+    while first < len(starts) - 1:
+        end = max(first + 1, int(np.searchsorted(starts, starts[first] + FRAMES_AT_ONCE, side="right")) - 1)
+        yield first, end
+        first = end
