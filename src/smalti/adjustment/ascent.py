@@ -28,7 +28,8 @@ PRODUCTS = 21
 """Of two entries: those of the first row among themselves (6), of the second (6), of the first with the second (9)."""
 
 
-AscentArrays = tuple[Indices, Indices, Indices, int, Indices, NDArray[np.float64], Indices, NDArray[np.float64]]
+Ways = tuple[Indices, Indices, Indices, int, Indices, NDArray[np.float64], Indices, NDArray[np.float64]]
+"""Ascents as kernels take them, in the order of their fields."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +51,7 @@ class Ascents:
     tails: NDArray[np.float64]  # (n, PRODUCTS)
 
     @property
-    def arrays(self) -> AscentArrays:
+    def arrays(self) -> Ways:
         """What kernels want."""
         way = (self.place, self.parent, self.depth, self.freedom, self.start, self.values)
         return (*way, self.tail_start, self.tails)

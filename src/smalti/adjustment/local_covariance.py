@@ -31,7 +31,7 @@ from smalti.adjustment.cholesky import (
 )
 from smalti.adjustment.orthogonal import Rows, factorise_rows
 from smalti.adjustment.pairs import relate_all, relate_pairs
-from smalti.adjustment.refinement import jacobians_of, normal_blocks, steady
+from smalti.adjustment.refinement import jacobians_as_measured, normal_blocks, steady
 from smalti.adjustment.stretches import (
     Stretches,
     bound_stretches,
@@ -95,7 +95,7 @@ class LocalCovariance:
         """The distribution of γ_ij for all pairs, both directions: for those who look at all of them."""
         outline = self.adjustment.outline
         everything = np.arange(self.adjustment.frames)
-        mean, cov = relate_all(*self._ways(everything).arrays, self._unit_maps, self._inverses)
+        mean, cov = relate_all(self._ways(everything).arrays, self._unit_maps, self._inverses)
         mean *= outline.unit
         mean += outline.centre
         return Centres(outline, mean, cov)
@@ -134,7 +134,7 @@ class LocalCovariance:
 
     def _relate(self, pairs: PairNumbers, ways: Ascents) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         with threads_for(0.5 * len(pairs)):
-            return relate_pairs(pairs, *ways.arrays, *self.maps_in_units)
+            return relate_pairs(pairs, ways.arrays, *self.maps_in_units)
 
     def _ways(self, frames: NDArray[np.int64]) -> Ascents:
         return self._all_ways if self._ways_fit else self._climber.ascend(frames.ravel())
@@ -166,12 +166,16 @@ class LocalCovariance:
         return invert(self._unit_maps)
 
     def _held_by_rows(self, frame: int) -> BlockCholesky:
-        """Do the same for a sequence so long, or guesses so wild, that the information has no digits left."""
-        by_i, by_j = jacobians_of(self.adjustment, self._unit_maps)
-        diagonal, _ = self._information
+        """Do the same for a sequence so long, or guesses so wild, that the information has no digits left.
+
+        There the linear mosaic may have shrunk to nothing: what links measured stands for it.
+        """
+        by_i, by_j = jacobians_as_measured(self.adjustment)
+        at_i, at_j = (self.adjustment.ends == frame).T
+        own = np.concatenate([by_i[at_i], by_j[at_j]]).reshape(-1, by_i.shape[2])
         # A prior as strong as the frame's own links, as a group of rows.
         root = np.zeros((1, *by_i.shape[1:]))
-        root[0, : by_i.shape[2]] = np.linalg.cholesky(diagonal[frame]).T
+        root[0, : own.shape[1]] = np.linalg.cholesky(own.T @ own).T
         rows = Rows(
             ends=np.concatenate([self.adjustment.ends, [[frame, -1]]]),
             first=np.concatenate([by_i, root]),

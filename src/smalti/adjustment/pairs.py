@@ -12,9 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.ascent import ENTRIES
+from smalti.adjustment.ascent import ENTRIES, Ways
 from smalti.adjustment.centres import centre_seen
-from smalti.adjustment.pattern import Indices
 from smalti.compiled import compiled, compiled_parallel, compiled_sums, prange
 from smalti.records import PairNumbers, Transforms
 
@@ -22,14 +21,7 @@ from smalti.records import PairNumbers, Transforms
 @compiled_parallel
 def relate_pairs(
     pairs: PairNumbers,
-    place: Indices,
-    parent: Indices,
-    depth: Indices,
-    freedom: int,
-    start: Indices,
-    values: NDArray[np.float64],
-    tail_start: Indices,
-    tails: NDArray[np.float64],
+    ways: Ways,
     maps: Transforms,
     inverses: Transforms,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -39,8 +31,7 @@ def relate_pairs(
     for n in prange(len(pairs)):
         i, j = pairs[n, 0], pairs[n, 1]
         if i != j:
-            shared = shared_levels(place[i], place[j], parent, depth)
-            ways = (place, depth, freedom, start, values, tail_start, tails)
+            shared = shared_levels(i, j, ways)
             _relate(i, j, shared, ways, maps, inverses, mean[n, 0], cov[n, 0])
             _relate(j, i, shared, ways, maps, inverses, mean[n, 1], cov[n, 1])
     return mean, cov
@@ -48,31 +39,19 @@ def relate_pairs(
 
 @compiled_parallel
 def relate_all(
-    place: Indices,
-    parent: Indices,
-    depth: Indices,
-    freedom: int,
-    start: Indices,
-    values: NDArray[np.float64],
-    tail_start: Indices,
-    tails: NDArray[np.float64],
+    ways: Ways,
     maps: Transforms,
     inverses: Transforms,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return mean (N, N, 2), in units, and covariance (N, N, 3), px², of γ_ij for all pairs."""
-    frames = len(place)
+    frames = len(maps)
     mean = np.zeros((frames, frames, 2))
     cov = np.zeros((frames, frames, 3))
     for i in prange(frames):
         for j in range(frames):
             if i != j:
-                shared = shared_levels(place[i], place[j], parent, depth)
-                ways = (place, depth, freedom, start, values, tail_start, tails)
-                _relate(i, j, shared, ways, maps, inverses, mean[i, j], cov[i, j])
+                _relate(i, j, shared_levels(i, j, ways), ways, maps, inverses, mean[i, j], cov[i, j])
     return mean, cov
-
-
-Ways = tuple[Indices, Indices, int, Indices, NDArray[np.float64], Indices, NDArray[np.float64]]
 
 
 @compiled
@@ -87,7 +66,7 @@ def _relate(
     cov: NDArray[np.float64],
 ) -> None:
     """Write the distribution of the centre of i in j."""
-    place, depth, freedom, start, values, tail_start, tails = ways
+    place, _, depth, freedom, start, values, tail_start, tails = ways
     at_i, at_j = place[i], place[j]
     x, y = centre_seen(maps, inverses, i, j)
     mean[0], mean[1] = x, y
@@ -108,8 +87,10 @@ def turned(inverse: Transforms, transform: Transforms) -> tuple[float, float, fl
 
 
 @compiled
-def shared_levels(first: int, second: int, parent: Indices, depth: Indices) -> int:
-    """Return how many columns the ways of two columns share."""
+def shared_levels(i: int, j: int, ways: Ways) -> int:
+    """Return how many columns the ways of two frames share."""
+    place, parent, depth = ways[0], ways[1], ways[2]
+    first, second = place[i], place[j]
     while first != second:
         if depth[first] >= depth[second]:
             first = parent[first]

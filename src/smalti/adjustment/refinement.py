@@ -76,12 +76,18 @@ def refine(
 
 def normal_blocks(adjustment: Adjustment, unit_maps: Transforms) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return JᵀJ of all frames, the reference included: blocks (N, f, f) on the diagonal and (L, f, f) a link."""
-    return _information(adjustment, *jacobians_of(adjustment, unit_maps))
+    relative = _relative_maps(adjustment, unit_maps)
+    return _information(adjustment, *_jacobians(adjustment, relative, adjustment.family.tangent))
 
 
-def jacobians_of(adjustment: Adjustment, unit_maps: Transforms) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return J itself: the derivatives (L, 6, f) of every link's residuals by its two frames' increments."""
-    return _jacobians(adjustment, _relative_maps(adjustment, unit_maps), adjustment.family.tangent)
+def jacobians_as_measured(adjustment: Adjustment) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return J itself, (L, 6, f) by each of a link's two frames, with what the link measured in the place of P.
+
+    The same to first order in the residuals, whatever has become of the mosaic.
+    """
+    terms = adjustment.terms
+    measured = terms.side_i @ np.linalg.inv(terms.side_j)
+    return _jacobians(adjustment, measured, adjustment.family.tangent)
 
 
 def steady(diagonal: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.ascent import ENTRIES, Ascents
+from smalti.adjustment.ascent import ENTRIES, Ascents, Ways
 from smalti.adjustment.pairs import of_point, shared_levels, turned
 from smalti.adjustment.pattern import Indices
 from smalti.compiled import compiled, compiled_parallel, compiled_sums, prange, threads_for
@@ -96,7 +96,7 @@ def deviations_of_maps(
 ) -> Transforms:
     """Return the standard deviations (n, 2, 3), px, of the entries of the maps from source to target frames."""
     with threads_for(0.5 * len(sources)):
-        return _deviations_of_maps(sources, targets, *ways.arrays, maps, inverses)
+        return _deviations_of_maps(sources, targets, ways.arrays, maps, inverses)
 
 
 def bound_stretches(
@@ -107,7 +107,7 @@ def bound_stretches(
     with threads_for(0.5 * len(middle) ** 2):
         deviation, distance = _bound(
             middle,
-            *ways.arrays,
+            ways.arrays,
             maps,
             inverses,
             inside.box,
@@ -124,21 +124,13 @@ def bound_stretches(
 def _deviations_of_maps(
     sources: Indices,
     targets: Indices,
-    place: Indices,
-    parent: Indices,
-    depth: Indices,
-    freedom: int,
-    start: Indices,
-    values: NDArray[np.float64],
-    tail_start: Indices,
-    tails: NDArray[np.float64],
+    ways: Ways,
     maps: Transforms,
     inverses: Transforms,
 ) -> Transforms:
     result = np.zeros((len(sources), 2, 3))
     for n in prange(len(sources)):
         if sources[n] != targets[n]:
-            ways = (place, parent, depth, freedom, start, values, tail_start, tails)
             _deviate(sources[n], targets[n], 0.0, 0.0, ways, maps, inverses, result[n])
     return result
 
@@ -146,14 +138,7 @@ def _deviations_of_maps(
 @compiled_parallel
 def _bound(
     middle: Indices,
-    place: Indices,
-    parent: Indices,
-    depth: Indices,
-    freedom: int,
-    start: Indices,
-    values: NDArray[np.float64],
-    tail_start: Indices,
-    tails: NDArray[np.float64],
+    ways: Ways,
     maps: Transforms,
     inverses: Transforms,
     box: NDArray[np.float64],
@@ -175,7 +160,6 @@ def _bound(
             half_x, half_y = box_half[source, 0], box_half[source, 1]
             entries[:] = 0.0
             if a != b:
-                ways = (place, parent, depth, freedom, start, values, tail_start, tails)
                 _deviate(a, b, x, y, ways, maps, inverses, entries)
             q_xx, q_xy, q_yx, q_yy = turned(inverses[b], maps[a])
             dx = maps[a, 0, 2] - maps[b, 0, 2]
@@ -201,24 +185,21 @@ def _bound(
     return deviation, distance
 
 
-WaysAndTree = tuple[Indices, Indices, Indices, int, Indices, NDArray[np.float64], Indices, NDArray[np.float64]]
-
-
 @compiled
 def _deviate(
     source: int,
     target: int,
     x: float,
     y: float,
-    ways: WaysAndTree,
+    ways: Ways,
     maps: Transforms,
     inverses: Transforms,
     result: Transforms,
 ) -> None:
     """Write the deviations of the map's two linear columns, and of where it takes the point (x, y)."""
-    place, parent, depth, freedom, start, values, tail_start, tails = ways
+    place, _, depth, freedom, start, values, tail_start, tails = ways
     at_s, at_t = place[source], place[target]
-    shared = shared_levels(at_s, at_t, parent, depth)
+    shared = shared_levels(source, target, ways)
     q = turned(inverses[target], maps[source])
     dx, dy = maps[source, 0, 2] - maps[target, 0, 2], maps[source, 1, 2] - maps[target, 1, 2]
     u = q[0] * x + q[1] * y + inverses[target, 0, 0] * dx + inverses[target, 0, 1] * dy

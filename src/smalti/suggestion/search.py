@@ -101,14 +101,15 @@ class _Hunt:
         least = np.full_like(self.bound, np.inf)
         np.divide(goal / ROUNDING, self.bound, out=least, where=(self.bound >= goal) & (self.bound > 0.0))
         for pairs, probability in self.external.pairs_above(least, self.stretches.starts):
-            new = ~np.isin(pair_key(*pairs.T), self.evaluated)
-            chosen = np.flatnonzero(new & self.view.may_be_asked(pairs))
-            self._take_in(pairs[chosen], probability[chosen])
+            limit = probability * self._bound_of_pairs(pairs)
+            chosen = np.flatnonzero(limit >= max(goal, self.threshold))
+            new = ~np.isin(pair_key(*pairs[chosen].T), self.evaluated)
+            chosen = chosen[new & self.view.may_be_asked(pairs[chosen])]
+            self._take_in(pairs[chosen], probability[chosen], limit[chosen])
 
-    def _take_in(self, pairs: PairNumbers, probability: NDArray[np.float64]) -> None:
-        limit = probability * self._bound_of_pairs(pairs)
+    def _take_in(self, pairs: PairNumbers, probability: NDArray[np.float64], limit: NDArray[np.float64]) -> None:
+        """Evaluate pairs in decreasing order of what they may be worth, until the next cannot be among the best."""
         order = np.argsort(-limit, kind="stable")
-        order = order[limit[order] >= self.threshold]
         size = FIRST_EVALUATED
         while len(order):
             some, order = order[:size], order[size:]
