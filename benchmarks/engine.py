@@ -4,7 +4,7 @@
 
 The world is the paper's raster over a textured ground (`ground.py`), the strategy the paper's, the words are trained,
 and every yes is tested against the others before it is believed, as in `smalti build` and `smalti annotate`: so the
-refined mosaic asks (above 30,000 frames the linear one, as in the paper). `answered` pairs are given at evenly spaced
+refined mosaic asks (above 10,000 frames the linear one, as in the paper). `answered` pairs are given at evenly spaced
 places, then answers are timed, yes and no in turns: the best-ranked pair of which that is the truth, or one such as
 were given. `seconds` is the median time from `record` to the new state's `best`; `stages` says where the time of one
 more answer goes; the refinement to the last digit, which only display needs, is timed apart.
@@ -57,7 +57,7 @@ LARGEST_DENSE = 3000
 """Frames: the yardstick's matrix takes 2.6 GB here, 29 GB at 10,000."""
 
 
-MOST_REFINED = 30_000
+MOST_REFINED = 10_000
 """Frames: refining a longer ladder from scratch takes minutes. Links are believed untested, the linear mosaic asks."""
 
 LARGEST_POTRF = 12_000

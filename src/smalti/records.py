@@ -150,6 +150,14 @@ class Answer:
         return cls(pair, Verdict.UNSURE, None, reason, author)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Expectation:
+    """Where a pair's second frame is thought to lie in the first, before anybody looks."""
+
+    i_from_j: Transforms  # (2, 3)
+    sigma_px: float  # of each coordinate of the centre of j in i; infinite if nothing is known
+
+
 @dataclass(frozen=True, slots=True)
 class Suggestion:
     """A pair worth asking about, and why.

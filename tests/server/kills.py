@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+
+PATIENCE_SECONDS = 60
 
 GONE = (OSError, http.client.HTTPException)
 """What one notices of a server that was killed."""
@@ -53,8 +56,12 @@ class Nursery:
         return self._read()
 
     def _read(self):
+        # It is asked one thing at a time and answers with one line: nothing is left in the buffer.
+        if not select.select([self._process.stdout], [], [], PATIENCE_SECONDS)[0]:
+            self._process.send_signal(signal.SIGABRT)  # it says where it is
+            raise AssertionError(f"the nursery says nothing for {PATIENCE_SECONDS} s, see where it is above")
         line = self._process.stdout.readline().strip()
-        assert line, "the nursery has ended"
+        assert line, "the nursery, or its child, has ended without a word; see why above"
         return line
 
 
@@ -91,5 +98,7 @@ class Killer:
 
 def wait_until_asking(wire):
     """Wait until the server asks; one that was killed raises."""
+    give_up = time.monotonic() + PATIENCE_SECONDS
     while wire.get("/api/state")["stage"] == "preparing":
+        assert time.monotonic() < give_up, f"it still prepares after {PATIENCE_SECONDS} s"
         time.sleep(0.02)

@@ -4,20 +4,25 @@ It reads lines: `serve FOLDER` forks a server and answers with its process and p
 a fresh session says of the folder's log.
 
 Threads do not survive a fork, and OpenMP does not survive being forked: kernels that would run in parallel are plain
-Python here. The numbers may differ in the last bit from those of other processes, never among the children.
+Python here. The numbers may differ in the last bit from those of other processes, never among the children. Nor is
+numba asked for its threads: it takes a lock for that which all children share, and a child that is killed keeps it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import json
 import os
 import sys
+import traceback
 
 import cv2
 
 import smalti.compiled
 
 smalti.compiled.compiled_parallel = lambda function: function
+smalti.compiled.threads_for = lambda microseconds: contextlib.nullcontext()
 
 from smalti.annotation.messages import GiveAnswer  # noqa: E402
 from smalti.annotation.session import Session  # noqa: E402
@@ -29,6 +34,7 @@ from tests.server.desks import PAGE, Client, new_desk  # noqa: E402
 
 
 def main():
+    faulthandler.enable()
     cv2.setNumThreads(0)
     desk = new_desk()
     app = make_app(desk, Guard.of_address("127.0.0.1", "127.0.0.1", 0, None), PAGE)
@@ -52,6 +58,9 @@ def fork(do):
     if child == 0:
         try:
             do()
+        except BaseException:
+            traceback.print_exc()
+            print(flush=True)  # whoever waits for an answer gets an empty one
         finally:
             os._exit(0)
     return child

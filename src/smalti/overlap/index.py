@@ -20,14 +20,9 @@ from smalti.records import PairNumbers
 MOST_KEPT = 16_000_000
 """Pairs, of 12 bytes each."""
 
-FURTHEST = 0.4
-"""How much further down than asked the search goes, so that what it finds serves the next questions."""
-
-STEP_UP = 0.1
-"""By how much less far it goes in blocks of which less is asked, as long as there is no room for all."""
-
-LEAST_FURTHER = 0.01
-"""Less is not worth keeping."""
+FURTHER = (0.4, 0.2, 0.1, 0.05, 0.01)
+"""How much further down than asked the search goes, so that what it finds serves the next questions: as far as there is
+room, and less is not worth keeping."""
 
 FRAMES_AT_ONCE = 256
 
@@ -111,29 +106,31 @@ class _Found:
 
     def __init__(self, asked: NDArray[np.float64], starts: NDArray[np.int64], most: int) -> None:
         self._asked, self._most, self._block = asked, most, _blocks_of_frames(starts)
-        self._further = FURTHEST
-        # What nobody asks of some blocks today may be asked tomorrow: all blocks as far down as any.
-        self._everywhere = float(np.min(asked, where=np.triu(np.isfinite(asked)), initial=1.0)) - FURTHEST
-        self.level = self._level()  # (M, M): down to it all pairs are here
+        # What nobody asks of some blocks today is asked tomorrow, when the mosaic has moved: all as far down as any. A
+        # level of their own is for where that is too much. Every level is higher than the one before it.
+        lowest = np.minimum(asked, np.min(asked, where=np.triu(np.isfinite(asked)), initial=1.0))
+        self._levels = [*(lowest - further for further in FURTHER), asked - FURTHER[-1]]
         self._pairs: list[NDArray[np.uint32]] = [np.empty((0, 2), dtype=np.uint32)]
         self._similarity: list[NDArray[np.float32]] = [np.empty(0, dtype=np.float32)]
 
     @property
+    def level(self) -> NDArray[np.float32]:
+        """(M, M): down to it all pairs are here."""
+        return (self._levels[0] if self.complete else self._asked).astype(np.float32)
+
+    @property
     def complete(self) -> bool:
         """Tell whether there was room for all that reach the level."""
-        return self._further > 0.0
+        return bool(self._levels)
 
     def keep(self, pairs: PairNumbers, similarity: NDArray[np.float64]) -> PairNumbers:
         """Keep these pairs, which reach the level; return those that reach the level asked for."""
         self._pairs.append(pairs.astype(np.uint32))
         self._similarity.append(similarity.astype(np.float32))
         while self.complete and sum(map(len, self._pairs)) > self._most:
-            if self._everywhere <= 1.0:
-                self._everywhere += STEP_UP
-            else:
-                self._further = self._further / 2 if self._further > LEAST_FURTHER else 0.0
-            self.level = self._level()
-            reached = [self._reaching(self.level, *some) for some in zip(self._pairs, self._similarity, strict=True)]
+            del self._levels[0]
+            level = self.level
+            reached = [self._reaching(level, *some) for some in zip(self._pairs, self._similarity, strict=True)]
             self._pairs = [some[kept] for some, kept in zip(self._pairs, reached, strict=True)]
             self._similarity = [some[kept] for some, kept in zip(self._similarity, reached, strict=True)]
         if not self.complete:
@@ -143,10 +140,6 @@ class _Found:
     def together(self) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
         """Return all pairs kept (n, 2), and their similarity."""
         return np.concatenate(self._pairs), np.concatenate(self._similarity)
-
-    def _level(self) -> NDArray[np.float32]:
-        everywhere = self._everywhere if self._everywhere <= 1.0 else np.inf
-        return np.minimum(self._asked - self._further, everywhere).astype(np.float32)
 
     def _reaching(
         self,
