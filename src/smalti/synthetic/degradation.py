@@ -60,7 +60,7 @@ class Degradation:
         margin = self.margin(motion)
         image = sharp
         if self.motion_blur:
-            image = np.asarray(cv2.filter2D(image, -1, _trail(self.motion_blur * motion)), np.float32)
+            image = np.asarray(cv2.filter2D(image, -1, trail(self.motion_blur * motion)), np.float32)
         if self.blur_px:
             image = np.asarray(cv2.GaussianBlur(image, (0, 0), self.blur_px), np.float32)
         if margin:
@@ -73,7 +73,7 @@ class Degradation:
         return np.clip(np.rint(image), 0, 255).astype(np.uint8)
 
 
-def _trail(motion: Points) -> NDArray[np.float32]:
+def trail(motion: Points) -> NDArray[np.float32]:
     """Return the kernel of a straight motion during the exposure, centred so that the picture stays where it is."""
     half = math.ceil(float(np.linalg.norm(motion)) / 2) + 1
     kernel = np.zeros((2 * half + 1, 2 * half + 1))

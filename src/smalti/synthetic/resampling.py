@@ -45,7 +45,7 @@ def _kernel(s: float) -> float:
 
 
 @compiled
-def _weigh(at: float, stretch: float, weights: NDArray[np.float32]) -> tuple[int, int]:
+def weigh_pixels(at: float, stretch: float, weights: NDArray[np.float32]) -> tuple[int, int]:
     """Fill in the weights of the pixels about `at`, and return the first one's number and their count."""
     reach = HALF_WIDTH * stretch
     first = int(np.ceil(at - reach))
@@ -76,8 +76,8 @@ def _sample(
             x, y = u - margin, v - margin
             at_x = scene_from_frame[0, 0] * x + scene_from_frame[0, 1] * y + scene_from_frame[0, 2]
             at_y = scene_from_frame[1, 0] * x + scene_from_frame[1, 1] * y + scene_from_frame[1, 2]
-            first_x, count_x = _weigh(at_x, stretch[0], weights_x)
-            first_y, count_y = _weigh(at_y, stretch[1], weights_y)
+            first_x, count_x = weigh_pixels(at_x, stretch[0], weights_x)
+            first_y, count_y = weigh_pixels(at_y, stretch[1], weights_y)
             red = green = blue = np.float32(0)
             for j in range(count_y):
                 row = min(max(first_y + j, 0), rows - 1)

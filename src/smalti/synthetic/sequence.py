@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +16,14 @@ from smalti.geometry.outline import Outline
 from smalti.records import PairNumbers, Points, Transforms
 from smalti.synthetic.degradation import Degradation
 from smalti.synthetic.footprint import find_overlaps
+from smalti.synthetic.made_frames import MadeFrames
 from smalti.synthetic.path import CameraPath
 from smalti.synthetic.resampling import resample
 from smalti.synthetic.truth import LEAST_OVERLAP, PairErrors, measure_errors
 
 
 @dataclass(frozen=True, eq=False)
-class SyntheticSequence:
+class SyntheticSequence(MadeFrames):
     """Frames cut from a scene; can stand wherever a source of frames is read.
 
     Frame n is the same whenever and by whomever it is asked for. `path` is what a source of frames has there: where
@@ -86,15 +86,6 @@ class SyntheticSequence:
 
     # From here on: what a source of frames offers.
 
-    def read(self, index: int) -> NDArray[np.uint8]:
-        """Render the frame of that number."""
-        return self.frame(index)
-
-    def read_many(self, indices: Iterable[int]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-        """Render frames one after the other."""
-        for index in indices:
-            yield index, self.frame(index)
-
     @property
     def width(self) -> int:
         """Of a frame, in pixels."""
@@ -106,24 +97,9 @@ class SyntheticSequence:
         return self.camera.height
 
     @property
-    def path(self) -> Path:
-        """Where the frames come from: from no file."""
-        return Path("synthetic")
-
-    @property
-    def scale(self) -> float:
-        """Working pixels a source pixel."""
-        return 1.0
-
-    @property
     def labels(self) -> tuple[str, ...]:
         """One a frame."""
         return tuple(f"{self.camera.name} {n}" for n in range(len(self)))
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """None: nothing is wrong with a sequence made on purpose."""
-        return ()
 
     @cached_property
     def fingerprint(self) -> str:
@@ -132,15 +108,6 @@ class SyntheticSequence:
         digest.update(np.ascontiguousarray(self.scene).data)
         digest.update(self.mosaic_from_frame.tobytes())
         return digest.hexdigest()[:16]
-
-    def close(self) -> None:
-        """Do nothing: no file is open."""
-
-    def __enter__(self) -> SyntheticSequence:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def _motion(self, n: int) -> Points:
         """Return the way to the next frame, or from the one before the last, in pixels of frame n: (2,)."""

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.errors import UsageError
-from smalti.geometry.affine import apply, compose, homogeneous, invert, square
+from smalti.geometry.affine import apply, compose, invert, square
+from smalti.geometry.homography import project
 from smalti.geometry.outline import Outline
 from smalti.records import PairNumbers, Points, Transforms
 from smalti.synthetic.footprint import find_overlaps
@@ -36,6 +37,16 @@ class PairErrors:
     median_of_frame: NDArray[np.float64]  # (N,), the median of the frame's pairs' rms; nan likewise
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Sights:
+    """Points that pairs of frames share in truth."""
+
+    pairs: PairNumbers  # (n, 2)
+    points_i: Points  # (n, m, 2), where the points of j lie in i
+    points_j: Points  # (n, m, 2), or (m, 2) if they are the same for all pairs
+    seen: NDArray[np.bool_]  # (n, m), which of them both frames see
+
+
 def measure_errors(
     estimated: NDArray[np.float64], truth: Transforms, outline: Outline, frames: Iterable[int] | None = None
 ) -> PairErrors:
@@ -43,16 +54,47 @@ def measure_errors(
 
     `frames` are the numbers of those that were placed, in the order of `estimated`; all by default.
     """
-    numbers = np.arange(len(truth)) if frames is None else np.array(list(frames), dtype=np.int64)
-    maps = _check(np.asarray(estimated, np.float64), numbers, len(truth))
-    order = np.argsort(numbers)
-    numbers, maps, exact = numbers[order], maps[order], truth[numbers[order]]
+    numbers, maps = _placed(estimated, len(truth), frames)
+    exact = truth[numbers]
     pairs = find_overlaps(exact, outline, LEAST_OVERLAP)
-    parts = [
-        _measure(maps, exact, pairs[start : start + PAIRS_AT_ONCE], outline)
-        for start in range(0, max(len(pairs), 1), PAIRS_AT_ONCE)
-    ]
-    squares, counts, largest = (np.concatenate(column) for column in zip(*parts, strict=True))
+    sights = (_look(exact, pairs[rows], outline) for rows in _parts(len(pairs)))
+    return _collect(maps, numbers, len(truth), sights)
+
+
+def measure_sights(
+    estimated: NDArray[np.float64], sights: Sights, total: int, frames: Iterable[int] | None = None
+) -> PairErrors:
+    """Compare `mosaic_from_frame` as `measure_errors` does, with what pairs of `total` frames see in truth."""
+    numbers, maps = _placed(estimated, total, frames)
+    place = np.full(total, -1)
+    place[numbers] = np.arange(len(numbers))
+    pairs = place[sights.pairs]
+    chosen = np.flatnonzero((pairs >= 0).all(axis=1))
+    parts = (
+        Sights(pairs[rows], sights.points_i[rows], sights.points_j[rows], sights.seen[rows])
+        for rows in (chosen[part] for part in _parts(len(chosen)))
+    )
+    return _collect(maps, numbers, total, parts)
+
+
+def _parts(pairs: int) -> list[slice]:
+    return [slice(start, start + PAIRS_AT_ONCE) for start in range(0, max(pairs, 1), PAIRS_AT_ONCE)]
+
+
+def _placed(
+    estimated: NDArray[np.float64], total: int, frames: Iterable[int] | None
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the numbers (n,) of the frames that were placed, ascending, and their maps (n, 3, 3)."""
+    numbers = np.arange(total) if frames is None else np.array(list(frames), dtype=np.int64)
+    maps = _check(np.asarray(estimated, np.float64), numbers, total)
+    order = np.argsort(numbers)
+    return numbers[order], maps[order]
+
+
+def _collect(maps: NDArray[np.float64], numbers: NDArray[np.int64], total: int, sights: Iterable[Sights]) -> PairErrors:
+    """Measure the maps (n, 3, 3) of frames `numbers` by pairs that count those frames only."""
+    parts = [(one.pairs, *_measure(maps, one)) for one in sights]
+    pairs, squares, counts, largest = (np.concatenate(column) for column in zip(*parts, strict=True))
     shared = counts > 0
     if not shared.any():
         raise UsageError(
@@ -66,8 +108,8 @@ def measure_errors(
         largest,
         float(np.sqrt(squares.sum() / counts.sum())),
         float(largest.max()),
-        _by_frame(pairs, largest, len(truth), np.max),
-        _by_frame(pairs, rms_of_pair, len(truth), np.median),
+        _by_frame(pairs, largest, total, np.max),
+        _by_frame(pairs, rms_of_pair, total, np.median),
     )
 
 
@@ -85,18 +127,22 @@ def _check(estimated: NDArray[np.float64], numbers: NDArray[np.int64], frames: i
     return maps
 
 
-def _measure(
-    maps: NDArray[np.float64], exact: Transforms, pairs: PairNumbers, outline: Outline
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return the sum of squares, the number and the largest of each pair's distances: three times (n,)."""
+def _look(exact: Transforms, pairs: PairNumbers, outline: Outline) -> Sights:
+    """Look at a grid of points of j from i, for affine maps (n, 2, 3)."""
     i, j = pairs.T
     grid = _grid(outline)
     true_points = apply(compose(invert(exact[i]), exact[j]), grid)
-    projected = homogeneous(grid) @ np.swapaxes(np.linalg.inv(maps[i]) @ maps[j], 1, 2)
-    points = projected[..., :2] / projected[..., 2:]
-    seen = outline.contains(true_points)
-    distances = np.where(seen, np.linalg.norm(points - true_points, axis=2), 0.0)
-    return (distances**2).sum(axis=1), seen.sum(axis=1), distances.max(axis=1)
+    return Sights(pairs, true_points, grid, outline.contains(true_points))
+
+
+def _measure(
+    maps: NDArray[np.float64], sights: Sights
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return the sum of squares, the number and the largest of each pair's distances: three times (n,)."""
+    i, j = sights.pairs.T
+    points = project(np.linalg.inv(maps[i]) @ maps[j], sights.points_j)
+    distances = np.where(sights.seen, np.linalg.norm(points - sights.points_i, axis=2), 0.0)
+    return (distances**2).sum(axis=1), sights.seen.sum(axis=1), distances.max(axis=1)
 
 
 def _grid(outline: Outline) -> Points:
