@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import cv2
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
@@ -29,7 +28,7 @@ from smalti.appearance.words import signatures_of
 from smalti.belief import LARGEST_CHI2
 from smalti.building.chain import register_chain
 from smalti.building.finish import finish_parts
-from smalti.building.reading import find_mask
+from smalti.building.sight import Sight, in_gray
 from smalti.experiments.figures import COLOURS, OTHER_COLOUR
 from smalti.frames.source import FrameSource, open_source
 from smalti.geometry.affine import square
@@ -40,7 +39,7 @@ from smalti.loop import ActiveLoop, StopRule
 from smalti.overlap.signatures import WeightedSignatures
 from smalti.project.entries import Placement, Role
 from smalti.project.evaluation import evaluate
-from smalti.records import Answer, Homographies, Landmarks, Pair, Verdict
+from smalti.records import Answer, Expectation, Homographies, Landmarks, Pair, Verdict
 from smalti.registration.keypoints import find_keypoints
 from smalti.rendering.mosaic import Mosaic
 from smalti.suggestion.strategies import strategy_named
@@ -119,15 +118,12 @@ class Run:
 def prepare(source: FrameSource, queries: int, seed: int) -> tuple[ActiveLoop, Remembering]:
     """Register the chain and learn the words, as a build does; all frames of the set are used."""
     frames, outline = len(source), Outline.of_pixels(source.width, source.height)
-    mask = find_mask("auto", source)
-    keypoints = [
-        find_keypoints(np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), dtype=np.uint8), mask)
-        for _, image in source.read_many(range(frames))
-    ]
+    sight = Sight(source, "auto")
+    keypoints = [find_keypoints(in_gray(image), sight.mask(image)) for _, image in source.read_many(range(frames))]
     agent = Remembering(KeypointAgent(keypoints.__getitem__, outline))
     roles: Counter[Role] = Counter()
 
-    def ask(pair: Pair, role: Role) -> Answer:
+    def ask(pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
         roles[role] += 1
         return agent.answer(pair)
 

@@ -12,6 +12,7 @@ import pytest
 from smalti.adjustment.local_covariance import LocalCovariance
 from smalti.errors import LandmarkError, PairError, SingularSystemError
 from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, World, circle, raster
+from smalti.geometry.affine import square
 from smalti.loop import ActiveLoop, StopReason, StopRule
 from smalti.overlap.signatures import WeightedSignatures
 from smalti.records import Answer, Landmarks, Pair, Verdict
@@ -358,3 +359,31 @@ def test_closing_the_loop_on_the_raster_brings_the_last_frame_near_its_place() -
         return float(np.linalg.norm(moved @ np.append(OUTLINE.centre, 1.0)))
 
     assert off(last) < 0.2 * off(start)
+
+
+def test_what_is_expected_of_a_pair_is_the_mosaics_map_and_the_larger_deviation_of_the_centre(start):
+    pair = Pair(3, 30)
+    expected = start.expect(pair)
+    mosaic = start.adjustment.mosaic_from_frame
+    np.testing.assert_allclose(square(mosaic[pair.i]) @ square(expected.i_from_j), square(mosaic[pair.j]), atol=1e-9)
+    # γ_ji: the centre of j seen in i.
+    _, covariance = start.covariance.centre(pair.j, pair.i)
+    assert expected.sigma_px == pytest.approx(np.sqrt(np.linalg.eigvalsh(covariance)[-1]), rel=1e-6)
+
+
+def test_an_agent_that_wants_to_know_is_told_what_the_state_expects(start, world):
+    told = {}
+
+    class Listening:
+        def answer(self, pair):
+            raise AssertionError(f"{pair} was asked without a word")
+
+        def answer_expecting(self, pair, expected):
+            told[pair] = expected
+            return world.agent(SEED).answer(pair)
+
+    first = next(replace(start, stop_rule=StopRule(budget=1)).run(Listening()))
+    ((pair, expected),) = told.items()
+    assert first.answers[0].pair == pair
+    np.testing.assert_array_equal(expected.i_from_j, start.expect(pair).i_from_j)
+    assert expected.sigma_px == start.expect(pair).sigma_px

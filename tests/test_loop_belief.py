@@ -373,3 +373,27 @@ def test_any_pair_can_be_asked_for_its_reasons():
     state = calm()
     best = state.best
     assert state.likely(best.pair).reasons == best.reasons
+
+
+def hanging(frame, **more):
+    """One frame that only guesses join to the rest, which holds together around it."""
+    around = [Pair(frame - 1, frame), Pair(frame, frame + 1)]
+    across = told(Pair(frame - 1, frame + 1))
+    links = [*chain(without=around), across]
+    return ActiveLoop.start(FRAMES, OUTLINE, links, priors=[guess(around[0])], **more)
+
+
+def asked_about(state):
+    return {frame for suggestion in state.suggest(20) for frame in (suggestion.pair.i, suggestion.pair.j)}
+
+
+def test_small_parts_that_hang_on_a_guess_are_asked_about_unless_told_otherwise():
+    assert 9 in asked_about(hanging(9))
+    assert 9 not in asked_about(hanging(9, least_part=2))
+    assert asked_about(hanging(9, least_part=2))
+
+
+def test_where_most_frames_hang_on_guesses_all_of_them_are_asked_about():
+    gaps = [Pair(n, n + 1) for n in range(FRAMES - 1)]
+    state = started(without=gaps, guesses=gaps, least_part=3)
+    assert state.suggest(1)

@@ -14,13 +14,14 @@ from smalti.adjustment.innovation import Agreement
 from smalti.adjustment.link import Link, fit_link
 from smalti.adjustment.local_covariance import LocalCovariance
 from smalti.adjustment.refinement import Refinement, refine
-from smalti.agents.agent import Agent
+from smalti.agents.agent import Agent, ExpectingAgent, ask
 from smalti.belief import FIRST_SURPRISES, LARGEST_CHI2, Belief
 from smalti.errors import ModelError, PairError
+from smalti.geometry.affine import compose, invert
 from smalti.geometry.family import AFFINE, Family
 from smalti.geometry.outline import Outline
 from smalti.overlap.external import ExternalModel, NoExternalModel, pairwise
-from smalti.records import Answer, Author, Landmarks, Pair, PairNumbers, Suggestion, Verdict
+from smalti.records import Answer, Author, Expectation, Landmarks, Pair, PairNumbers, Suggestion, Verdict
 from smalti.suggestion.prediction import predicted_error
 from smalti.suggestion.strategies import Strategy
 from smalti.suggestion.strategies.paper import Paper, with_reasons
@@ -74,6 +75,7 @@ class ActiveLoop:
     chain_pairs: PairNumbers  # the same pairs, in their order
     guesses: Mapping[Pair, Link] = field(default_factory=dict)
     noise: float = 1.0
+    least_part: int = 1
     largest_chi2: float | None = None
     held: Mapping[Pair, Link] = field(default_factory=dict)
     surprises: tuple[float, ...] = FIRST_SURPRISES
@@ -94,13 +96,15 @@ class ActiveLoop:
         stop_rule: StopRule | None = None,
         priors: Iterable[Landmarks] = (),
         noise: float = 1.0,
+        least_part: int = 1,
         largest_chi2: float | None = None,
     ) -> ActiveLoop:
         """Begin with the pairs registered so far, each frame in one of them at least.
 
         `priors` are guesses that join parts nobody has registered, with a σ as large as the guess is wild; each goes as
         soon as answers join what it joins. `noise` is the factor by which a matcher's landmarks are worse than their σ
-        says; a person's are few and far between, and as good as they are said to be.
+        says; a person's are few and far between, and as good as they are said to be. Parts of fewer than `least_part`
+        frames that only a guess joins are not asked about, unless most frames are in such parts.
         """
         chain, priors = list(chain), list(priors)
         links = [_link(landmarks, family, noise) for landmarks in chain]
@@ -120,6 +124,7 @@ class ActiveLoop:
             chain_pairs=as_numbers(sorted(landmarks.pair for landmarks in chain)),
             guesses={link.pair: link for link in guesses},
             noise=noise,
+            least_part=least_part,
             largest_chi2=largest_chi2,
         )
 
@@ -191,6 +196,14 @@ class ActiveLoop:
         """Say of any pair how likely it is to overlap, by either model, and how much is unknown of it."""
         pair.check_within(self.adjustment.frames)
         return with_reasons(self.view, [Suggestion(pair, 0.0)])[0]
+
+    def expect(self, pair: Pair) -> Expectation:
+        """Say where a pair's frames are thought to lie to each other, and how sure that is."""
+        pair.check_within(self.adjustment.frames)
+        i, j = self.covariance.mosaic_from_frame[[pair.i, pair.j]]
+        _, (xx, xy, yy) = self.covariance.of_pairs(as_numbers([pair])).cov[0]
+        largest = float(np.linalg.eigvalsh([[xx, xy], [xy, yy]])[-1])
+        return Expectation(compose(invert(i), j), float(np.sqrt(max(largest, 0.0))))
 
     def surprise(self, landmarks: Landmarks, author: Author) -> float:
         """Return χ² of 6 degrees of a yes against what is known; its pair must not be linked yet."""
@@ -274,7 +287,8 @@ class ActiveLoop:
             budget = state.stop_rule.budget
             left = batch if budget is None else min(batch, budget - len(state.answers))
             for suggestion in state._unlike(left):
-                state = state.record(agent.answer(suggestion.pair))
+                expected = state.expect(suggestion.pair) if isinstance(agent, ExpectingAgent) else None
+                state = state.record(ask(agent, suggestion.pair, expected))
                 yield state
 
     def _unlike(self, count: int) -> list[Suggestion]:
@@ -325,7 +339,7 @@ class ActiveLoop:
 
     @cached_property
     def _given_up(self) -> GivenUp | None:
-        """The parts that only guesses join and that were refused often enough, None if nothing is guessed.
+        """The parts that only guesses join and that are too small or were refused often enough, None if there are none.
 
         Nothing is as uncertain as what hangs on a guess: without an end to it, frames that match nothing would be asked
         about for ever.
@@ -339,6 +353,9 @@ class ActiveLoop:
             if part[i] != part[j]:
                 refused[[part[i], part[j]]] += 1
         given_up = refused >= np.minimum(FEWEST_REFUSALS + 2 * sizes, MOST_REFUSALS)
+        small = sizes < self.least_part
+        if 2 * sizes[small].sum() <= len(part):
+            given_up |= small
         given_up[np.argmax(sizes)] = False
         return GivenUp(part, given_up)
 

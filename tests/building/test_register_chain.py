@@ -9,7 +9,7 @@ from smalti.adjustment.adjustment import Adjustment
 from smalti.adjustment.link import fit_link
 from smalti.building.chain import measured_noise, register_chain
 from smalti.project.entries import Role
-from smalti.records import Answer, Landmarks, Pair
+from smalti.records import Answer, Expectation, Landmarks, Pair
 from tests.worlds import OUTLINE, measured
 
 FRAMES = 12
@@ -24,9 +24,11 @@ class Asked:
         self.truth = np.tile(np.eye(2, 3), (frames, 1, 1))
         self.truth[:, 0, 2] = np.arange(frames) * OUTLINE.width / 6
         self.questions: list[tuple[Pair, Role]] = []
+        self.expected: dict[Pair, Expectation | None] = {}
 
-    def __call__(self, pair: Pair, role: Role) -> Answer:
+    def __call__(self, pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
         self.questions.append((pair, role))
+        self.expected[pair] = expected
         return Answer.no(pair) if self.fails(pair) else Answer.yes(self.landmarks(pair))
 
     def landmarks(self, pair: Pair) -> Landmarks:
@@ -35,6 +37,9 @@ class Asked:
         true = measured(rng, self.truth, pair, points, self.noise)
         # Whatever the noise, the landmarks claim a σ of 1.
         return Landmarks(pair, true.points_i, true.points_j, 1.0)
+
+    def landmarks_map(self, pair: Pair):
+        return fit_link(self.landmarks(pair)).i_from_j
 
     def pairs(self, role: Role) -> list[Pair]:
         return [pair for pair, why in self.questions if why is role]
@@ -168,3 +173,52 @@ def test_without_a_closed_triangle_the_landmarks_are_taken_at_their_word():
     ask = Asked()
     assert measured_noise([ask.landmarks(Pair(0, 1))], [], OUTLINE) == 1.0
     assert measured_noise([ask.landmarks(Pair(0, 1))], [ask.landmarks(Pair(0, 2))], OUTLINE) == 1.0
+
+
+def test_a_camera_is_expected_to_go_on_as_it_went():
+    ask = Asked(noise=0.01)
+    register(ask)
+    assert ask.expected[Pair(0, 1)] is None
+    for n in range(1, FRAMES - 1):
+        expected = ask.expected[Pair(n, n + 1)]
+        assert expected is not None
+        assert expected.i_from_j == pytest.approx(ask.landmarks_map(Pair(n - 1, n)), abs=0.1)
+        assert 0 < expected.sigma_px < OUTLINE.width / 4
+
+
+def test_after_a_failure_nothing_is_expected():
+    ask = Asked(lambda pair: pair == Pair(5, 6))
+    register(ask)
+    assert ask.expected[Pair(6, 7)] is None
+
+
+def lost(first: int, last: int):
+    """Nothing matches the frames from the first to the last."""
+    return lambda pair: first <= pair.i <= last or first <= pair.j <= last
+
+
+def test_runs_on_both_sides_of_a_lost_stretch_are_joined_by_one_question():
+    ask = Asked(lost(8, 15), frames=24)
+    chain = register(ask, frames=24)
+    assert ask.pairs(Role.BRIDGE) == [Pair(7, 16)] == list(chain.bridges)
+    guessed = {landmarks.pair for landmarks in chain.guesses}
+    assert len(guessed) == 8
+    assert is_connected(chain, 24)
+
+
+def test_a_crossing_that_fails_gives_way_to_one_further_from_the_rim():
+    fails = lost(8, 15)
+    ask = Asked(lambda pair: fails(pair) or pair == Pair(7, 16), frames=24)
+    assert register(ask, frames=24).bridges == (Pair(5, 18),)
+
+
+def test_frames_of_a_long_lost_stretch_cost_no_questions_of_their_own():
+    ask = Asked(lost(8, 30), frames=60)
+    register(ask, attempts=120, frames=60)
+    assert all(pair == Pair(7, 31) for pair in ask.pairs(Role.BRIDGE))
+
+
+def test_a_run_of_two_frames_within_a_lost_stretch_does_not_end_it():
+    fails = lost(8, 20)
+    ask = Asked(lambda pair: fails(pair) and pair != Pair(13, 14), frames=30)
+    assert register(ask, frames=30).bridges == (Pair(7, 21),)

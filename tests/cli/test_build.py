@@ -188,6 +188,7 @@ def test_a_smaller_budget_gives_the_mosaic_of_the_first_answers(video, tmp_path)
 def test_names_in_the_help_are_those_of_the_tables():
     assert set(STRATEGIES) == set(command.STRATEGIES)
     assert settings.Finish.__args__ == command.FINISHES
+    assert settings.Registration.__args__ == command.REGISTRATIONS
 
 
 def test_ctrl_c_in_a_compiled_kernel_is_an_interrupt_too(monkeypatch, capsys):

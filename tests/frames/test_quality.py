@@ -1,3 +1,4 @@
+import functools
 import math
 import time
 
@@ -5,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from smalti.frames.quality import measure, measure_frames, unusable
+from smalti.frames.quality import measure, measure_frames, measure_views, unusable
 from smalti.frames.source import open_source
 from tests.frames.scenes import make_scene, write_video
 
@@ -99,10 +100,60 @@ def test_mild_blur_is_kept():
     assert judge(images) == {}
 
 
-def test_a_smooth_stretch_of_the_scene_is_not_blurred():
-    images = views(80, step=4, noise=0)
-    images = [cv2.GaussianBlur(image, (0, 0), 20) if 10 <= k < 34 else image for k, image in enumerate(images)]
-    assert set(judge(images)).isdisjoint(range(16, 28))
+BURST = range(10, 34)  # longer than the neighbourhood of its middle
+
+
+@functools.cache
+def long_sequence():
+    return [cv2.resize(image, (320, 240), interpolation=cv2.INTER_AREA) for image in views(50, step=4)]
+
+
+def spoil(change):
+    return [change(image) if k in BURST else image for k, image in enumerate(long_sequence())]
+
+
+def test_a_smoother_stretch_of_the_scene_is_kept():
+    assert judge(spoil(lambda image: cv2.GaussianBlur(image, (0, 0), 3))) == {}
+
+
+BURSTS = {
+    "blurred": lambda image: cv2.GaussianBlur(image, (0, 0), 10),
+    "in turbid fluid": lambda image: (150 + 0.05 * image).astype(np.uint8),
+    "in a haze": lambda image: np.clip(200 + np.linspace(-30, 30, 320) + 0.02 * image, 0, 255).astype(np.uint8),
+}
+
+
+@pytest.mark.parametrize("kind", BURSTS)
+def test_a_burst_does_not_set_its_own_norm(kind):
+    reasons = judge(spoil(BURSTS[kind]))
+    assert list(reasons) == list(BURST)
+    assert reasons[22].startswith("next to no detail (")
+
+
+def test_shading_and_noise_are_no_texture():
+    shaded = np.clip(np.linspace(20, 230, 640) + np.random.default_rng(0).normal(0, 4, (480, 640)), 0, 255)
+    images = views(12)
+    assert measure(shaded.astype(np.uint8)).texture < 0.1 * measure(images[0]).texture
+    assert measure((images[0] * 0.5).astype(np.uint8)).texture == pytest.approx(measure(images[0]).texture, rel=0.15)
+
+
+def test_a_frame_whose_field_is_mostly_hidden_is_set_aside():
+    images = views(12)
+    field = np.ones((480, 640), dtype=bool)
+    left, little = field.copy(), field.copy()
+    left[:, 320:] = False
+    little[:, 100:] = False
+    masks = [field] * 12
+    masks[4], masks[7] = left, little
+    assert unusable(list(measure_views(zip(images, masks, strict=True)))) == {
+        7: "hidden (15 % of the usual field can be seen)"
+    }
+
+
+def test_a_frame_that_is_hidden_altogether_is_not_called_black():
+    images, nothing = views(6), np.zeros((480, 640), dtype=bool)
+    masks = [None, None, nothing, None, None, None]
+    assert unusable(list(measure_views(zip(images, masks, strict=True))))[2].startswith("hidden (")
 
 
 def test_a_frame_with_a_broad_shadow_is_not_blurred():

@@ -51,7 +51,7 @@ def project(tmp_path_factory):
         project.store.keep_facts(width=120, height=80)
         frames = [FrameEntry(n, f"{n}.png", "too blurred" if n == ASIDE else "") for n in range(14)]
         project.store.keep_frames(frames)
-        questions = Questions(project.store, Camera(), USED)
+        questions = Questions(project.store, lambda role: Camera(), USED)
         chain = [questions.ask(Pair(n, n + 1), Role.CHAIN).landmarks for n in range(12)]
         start = ActiveLoop.start(13, OUTLINE, chain, noise=NOISE)
         loop = start.replay(questions.ask(pair, Role.LOOP) for pair in LOOPS)

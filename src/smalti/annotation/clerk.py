@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-from smalti.agents.agent import Agent
+from smalti.agents.agent import Agent, ask
 from smalti.annotation.handwriting import write_matched
 from smalti.annotation.ledger import Ledger
 from smalti.annotation.messages import Proposal
@@ -96,10 +96,12 @@ class Clerk:
 
     def _ask(self, pair: Pair) -> tuple[Answer, float]:
         """Return what the matcher says, and the seconds that it took."""
+        with self._engine:
+            expected = self._ledger.loop.expect(self._ledger.inner(pair))
         with self._matching:
             if pair not in self._said:
                 began = time.perf_counter()
-                answer = self._agent.answer(pair)
+                answer = ask(self._agent, pair, expected)
                 self._said[pair] = answer, time.perf_counter() - began
                 if len(self._said) > REMEMBERED:
                     self._said.popitem(last=False)

@@ -18,6 +18,9 @@ from smalti.project.store import FILE_NAME
 
 WHAT = "smalti annotate"
 
+LEAST_PART = 3
+"""A person is not asked about fewer frames that nothing joins: most show nothing, and each costs a minute."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Opened:
@@ -35,7 +38,7 @@ class Opened:
 
     def lay_again(self, project: Project, progress: Progress) -> Groundwork:
         """Lay the groundwork anew, from what is kept; `project` may be this one or another opened of the same."""
-        return lay_groundwork(project, project.source, self.settings, self.matcher, progress)
+        return lay_groundwork(project, project.source, self.settings, self.matcher, progress, LEAST_PART)
 
 
 def is_project(location: Location) -> bool:
@@ -76,7 +79,7 @@ def _open(
     progress: Progress,
     source: str | Path | None = None,
 ) -> Opened:
-    groundwork = lay_groundwork(project, project.source, settings, matcher, progress)
+    groundwork = lay_groundwork(project, project.source, settings, matcher, progress, LEAST_PART)
     return Opened(project, settings, matcher, groundwork, source)
 
 

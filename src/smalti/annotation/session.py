@@ -51,8 +51,8 @@ class Session:
         self._on_change = on_change if on_change is not None else lambda: None
         self._engine = threading.RLock()
         self._ledger = Ledger(opened, progress)
-        # A matcher of the user's reads frames too, and one thread at a time may read a source.
-        self._shown = opened.project if opened.matcher is None else opened.again()
+        # The matcher reads frames too, and one thread at a time may read a source.
+        self._shown = opened.again()
         self._pictures = Pictures(self._shown, self._ledger.used)
         self._pictures.prepare(progress)
         self._clerk = Clerk(opened.groundwork.agent, self._ledger, self._engine)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,10 +35,7 @@ def signatures_of(keypoints: Iterable[Keypoints], outline: Outline, seed: int = 
     rng = np.random.default_rng(seed)
     chosen = np.sort(rng.permutation(len(together))[:TRAINING_DESCRIPTORS])
     words = learn_words(together[chosen], max(1, min(WORDS, len(chosen) // 5)), rng)
-    counts = np.array([np.bincount(_nearest(words, of_frame), minlength=len(words)) for of_frame in shown], dtype=float)
-    counts[counts.sum(axis=1) == 0] = counts.mean(axis=0) + 1.0
-    signatures: NDArray[np.float64] = counts / np.linalg.norm(counts, axis=1, keepdims=True)
-    return signatures
+    return make_signatures([count_words(words, of_frame) for of_frame in shown])
 
 
 def strongest_of_cells(keypoints: Keypoints, outline: Outline) -> Keypoints:
@@ -66,8 +63,23 @@ def learn_words(
     return words
 
 
+def count_words(words: NDArray[np.float32], descriptors: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return how many of the descriptors (n, d) each of the words (D, d) is nearest to, (D,)."""
+    return np.bincount(_nearest(words, descriptors), minlength=len(words))
+
+
+def make_signatures(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+    """Bring the counts (D,) of all frames to length 1, (N, D); a frame that shows no word gets the mean of all."""
+    signatures = np.array(counts, dtype=np.float64)
+    signatures[signatures.sum(axis=1) == 0] = signatures.mean(axis=0) + 1.0
+    signatures /= np.linalg.norm(signatures, axis=1, keepdims=True)
+    return signatures
+
+
 def _nearest(words: NDArray[np.float32], descriptors: NDArray[np.float32]) -> NDArray[np.int64]:
     if not len(descriptors):
         return np.empty(0, dtype=np.int64)
-    nearest: NDArray[np.int64] = np.argmax(descriptors @ words.T - 0.5 * np.sum(words**2, axis=1), axis=1)
+    nearness = descriptors @ words.T
+    nearness -= 0.5 * np.sum(words**2, axis=1)
+    nearest: NDArray[np.int64] = np.argmax(nearness, axis=1)
     return nearest

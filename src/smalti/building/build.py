@@ -42,8 +42,9 @@ def build(
     """Build the mosaic of a video or of images, or go on with a build that was interrupted.
 
     `output` is the project's folder, by default the input's name with `.smalti` in the current folder. `matcher` takes
-    two images (h, w, 3) and returns points (n, 2) of both, or None; without one, keypoints are matched. `options` are
-    those of `BuildSettings`: mask, strategy, budget, target_px, finish, seed.
+    two images (h, w, 3) and returns points (n, 2) of both, or None; without one, keypoints are matched, or all pixels
+    where contrast is low. `options` are those of `BuildSettings`: mask, registration, strategy, budget, target_px,
+    finish, seed.
     """
     settings = BuildSettings(SourceSettings(every, start, end, max_size), **options)
     with beginning(source, output, settings, matcher, "smalti build") as project:

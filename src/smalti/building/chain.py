@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smalti.adjustment.adjustment import Adjustment
 from smalti.adjustment.innovation import Agreement
@@ -14,10 +17,22 @@ from smalti.adjustment.refinement import refine
 from smalti.belief import MEDIAN_CHI2
 from smalti.geometry.outline import Outline
 from smalti.project.entries import Role
-from smalti.records import Answer, Landmarks, Pair
+from smalti.records import Answer, Expectation, Landmarks, Pair
 
 BRIDGES = ((1, 1), (0, 2), (2, 1), (1, 2), (0, 3))
 """Pairs (n - a, n + b) that are tried where (n, n + 1) failed."""
+
+SHORTEST_RUN = 3
+"""Consecutive frames that hold together, from which on the camera was not lost."""
+
+LONGEST_BRIDGED = 3
+"""Frames of no use in a row up to which each is tried by itself; with more, the camera was lost for a while."""
+
+CROSSINGS = ((0, 0), (2, 2), (0, 4), (4, 0), (4, 4))
+"""Frames before the last one and after the first one by which two runs are joined over what lies between."""
+
+STEADINESS = 0.05
+"""In diagonals of a frame: how much the camera's motion changes from one frame to the next."""
 
 CHECKED_SHARE = 1 / 6
 FEWEST_CHECKS, MOST_CHECKS = 4, 24
@@ -42,17 +57,24 @@ class Chain:
     noise: float  # by how much the links are worse than their landmarks' σ says
 
 
-def register_chain(frames: int, outline: Outline, ask: Callable[[Pair, Role], Answer], attempts: int) -> Chain:
+class Asking(Protocol):
+    """Asks about a pair, in a role, with what is expected of it."""
+
+    def __call__(self, pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
+        """Return the answer."""
+        ...
+
+
+def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int) -> Chain:
     """Register consecutive frames with at most `attempts` questions, and learn how good the links are."""
-    links = [
-        answer.landmarks for n in range(frames - 1) if (answer := ask(Pair(n, n + 1), Role.CHAIN)).landmarks is not None
-    ]
+    links = _follow(frames, outline, ask)
     spare = attempts - (frames - 1)
     bridges: list[Pair] = []
     tried: set[Pair] = set()
-    for first in _gaps(frames, links):
-        for pair in _bridges(first, frames):
-            if spare <= 0 or pair in tried:
+    part = _parts(frames, links)
+    for ways in (*_crossings(frames, links), *(_bridges(first, frames) for first in _short_gaps(frames, links))):
+        for pair in ways:
+            if spare <= 0 or pair in tried or part[pair.i] == part[pair.j]:
                 continue
             spare -= 1
             tried.add(pair)
@@ -60,6 +82,7 @@ def register_chain(frames: int, outline: Outline, ask: Callable[[Pair, Role], An
             if answer.landmarks is not None:
                 links.append(answer.landmarks)
                 bridges.append(pair)
+                part[part == part[pair.j]] = part[pair.i]
                 break
     closed = []
     for pair in _triangles(frames, links, tried)[: max(spare, 0)]:
@@ -70,6 +93,19 @@ def register_chain(frames: int, outline: Outline, ask: Callable[[Pair, Role], An
     links += closed
     guesses = tuple(_guess(Pair(n, n + 1), outline) for n in _gaps(frames, links))
     return Chain(tuple(links), guesses, tuple(bridges), noise)
+
+
+def _follow(frames: int, outline: Outline, ask: Asking) -> list[Landmarks]:
+    """Register consecutive frames; a camera is expected to go on as it went."""
+    links = []
+    motion: Expectation | None = None
+    for n in range(frames - 1):
+        landmarks = ask(Pair(n, n + 1), Role.CHAIN, motion).landmarks
+        motion = None
+        if landmarks is not None:
+            links.append(landmarks)
+            motion = Expectation(fit_link(landmarks).i_from_j, STEADINESS * 2 * outline.outer_half_side)
+    return links
 
 
 def measured_noise(links: Sequence[Landmarks], closed: Sequence[Landmarks], outline: Outline) -> float:
@@ -96,17 +132,46 @@ def _renumbered(landmarks: Landmarks, first: int) -> Landmarks:
     return landmarks.of_pair(Pair(landmarks.pair.i - first, landmarks.pair.j - first))
 
 
-def _gaps(frames: int, links: Sequence[Landmarks]) -> list[int]:
-    """Return the frames n such that joining each to n + 1, and nothing less, would connect all frames."""
+def _parts(frames: int, links: Sequence[Landmarks]) -> NDArray[np.int64]:
+    """Return the part of every frame (N,)."""
     part = np.arange(frames)
     for landmarks in links:
         part[part == part[landmarks.pair.j]] = part[landmarks.pair.i]
+    return part
+
+
+def _gaps(frames: int, links: Sequence[Landmarks]) -> list[int]:
+    """Return the frames n such that joining each to n + 1, and nothing less, would connect all frames."""
+    part = _parts(frames, links)
     gaps = []
     for n in range(frames - 1):
         if part[n] != part[n + 1]:
             gaps.append(n)
             part[part == part[n + 1]] = part[n]
     return gaps
+
+
+def _lost(frames: int, links: Sequence[Landmarks]) -> list[tuple[range, range]]:
+    """Return the runs before and after every stretch in which the camera was lost."""
+    have = {landmarks.pair for landmarks in links}
+    breaks = [n + 1 for n in range(frames - 1) if Pair(n, n + 1) not in have]
+    runs = [range(*ends) for ends in pairwise([0, *breaks, frames])]
+    held = [run for run in runs if len(run) >= SHORTEST_RUN]
+    return [(before, after) for before, after in pairwise(held) if after.start - before.stop > LONGEST_BRIDGED]
+
+
+def _crossings(frames: int, links: Sequence[Landmarks]) -> Iterator[list[Pair]]:
+    """Yield the pairs by which each two runs may be joined over a stretch in which the camera was lost."""
+    for before, after in _lost(frames, links):
+        yield [
+            Pair(before[-1] - back, after[0] + on) for back, on in CROSSINGS if back < len(before) and on < len(after)
+        ]
+
+
+def _short_gaps(frames: int, links: Sequence[Landmarks]) -> list[int]:
+    """Return the gaps but those beside frames that show nothing for a while."""
+    lost = {n for before, after in _lost(frames, links) for n in range(before[-1], after.start)}
+    return [n for n in _gaps(frames, links) if n not in lost]
 
 
 def _bridges(first: int, frames: int) -> Iterator[Pair]:

@@ -8,21 +8,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from smalti.agents.agent import Agent
-from smalti.agents.matcher import CallableAgent, KeypointAgent, Matcher
+from smalti.agents.matcher import Matcher
+from smalti.appearance.grid import grid_signatures
 from smalti.appearance.words import signatures_of
 from smalti.belief import LARGEST_CHI2
 from smalti.building.chain import Chain, register_chain
+from smalti.building.matching import Matchers, choose_matchers
 from smalti.building.progress import Progress
 from smalti.building.questions import Questions
-from smalti.building.reading import find_mask, read_frames
+from smalti.building.reading import read_frames
 from smalti.building.settings import BuildSettings
+from smalti.building.sight import Sight
 from smalti.errors import InputError
 from smalti.frames.source import FrameSource
 from smalti.loop import ActiveLoop, StopRule
 from smalti.overlap.signatures import WeightedSignatures
 from smalti.project.entries import FrameEntry, Role
 from smalti.project.project import Project
-from smalti.records import Answer, Pair
+from smalti.records import Answer, Expectation, Pair
 from smalti.suggestion.strategies import strategy_named
 
 
@@ -32,27 +35,36 @@ class Groundwork:
 
     frames: tuple[FrameEntry, ...]
     used: tuple[int, ...]  # numbers in the source of the frames that the engine knows
-    agent: Agent  # the matcher, in numbers of the source
+    agent: Agent  # the matcher of frames far apart, in numbers of the source
     questions: Questions
     chain: Chain
     start: ActiveLoop
 
 
 def lay_groundwork(
-    project: Project, source: FrameSource, settings: BuildSettings, matcher: Matcher | None, progress: Progress
+    project: Project,
+    source: FrameSource,
+    settings: BuildSettings,
+    matcher: Matcher | None,
+    progress: Progress,
+    least_part: int = 1,
 ) -> Groundwork:
-    """Read the frames, register the chain, look at them. What is in the project already is not done again."""
+    """Read the frames, register the chain, look at them. What is in the project already is not done again.
+
+    Parts of fewer than `least_part` frames that nothing joins are not asked about.
+    """
+    sight = Sight(source, settings.mask)
     with timed(project, "reading"):
-        frames = _read(project, source, settings, progress)
+        frames = _read(project, source, sight, progress)
         used = tuple(frame.number for frame in frames if not frame.reason)
-    agent = _agent(project, source, matcher)
-    questions = Questions(project.store, agent, used)
     with timed(project, "chain"):
+        matchers = choose_matchers(project, sight, matcher, settings.registration, used)
+        questions = Questions(project.store, matchers.of_role, used)
         chain = _register(project, questions, len(used), progress)
     with timed(project, "looks"):
-        looks = _looks(project, used, settings.seed)
-    start = _begin(project, chain, looks, len(used), settings, questions)
-    return Groundwork(tuple(frames), used, agent, questions, chain, start)
+        looks = _looks(project, sight, matchers, used, settings.seed)
+    start = _begin(project, chain, looks, len(used), settings, questions, least_part)
+    return Groundwork(tuple(frames), used, matchers.far, questions, chain, start)
 
 
 @contextmanager
@@ -65,13 +77,13 @@ def timed(project: Project, stage: str) -> Iterator[None]:
         project.store.add_seconds(stage, time.perf_counter() - began)
 
 
-def _read(project: Project, source: FrameSource, settings: BuildSettings, progress: Progress) -> list[FrameEntry]:
+def _read(project: Project, source: FrameSource, sight: Sight, progress: Progress) -> list[FrameEntry]:
     store, cache = project.store, project.cache
     if not store.fact("mask_is_known"):
-        project.keep_mask(find_mask(settings.mask, source))
+        project.keep_mask(sight.field)
     frames = store.frames()
     if not frames or not all(cache.has_keypoints(frame.number) for frame in frames):
-        frames = read_frames(source, project.mask, cache, progress)
+        frames = read_frames(source, sight, cache, progress)
         store.keep_frames(frames)
     for warning in source.warnings:
         progress.say(f"{source.path}: {warning}")
@@ -81,27 +93,24 @@ def _read(project: Project, source: FrameSource, settings: BuildSettings, progre
     return frames
 
 
-def _agent(project: Project, source: FrameSource, matcher: Matcher | None) -> Agent:
-    if matcher is None:
-        return KeypointAgent(project.cache.keypoints, project.outline)
-    return CallableAgent(matcher, source.read, project.outline)
-
-
 def _register(project: Project, questions: Questions, frames: int, progress: Progress) -> Chain:
     with progress.stage("chain", frames - 1) as step:
 
-        def ask(pair: Pair, role: Role) -> Answer:
+        def ask(pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
             if role is Role.CHAIN:
                 step()
-            return questions.ask(pair, role)
+            return questions.ask(pair, role, expected)
 
         return register_chain(frames, project.outline, ask, 2 * frames)
 
 
-def _looks(project: Project, used: Sequence[int], seed: int) -> WeightedSignatures:
+def _looks(project: Project, sight: Sight, matchers: Matchers, used: Sequence[int], seed: int) -> WeightedSignatures:
     signatures = project.cache.array("signatures")
     if signatures is None:
-        signatures = signatures_of(map(project.cache.keypoints, used), project.outline, seed)
+        if matchers.is_dense:
+            signatures = grid_signatures(lambda numbers: (sight.look(used[n]) for n in numbers), len(used), seed)
+        else:
+            signatures = signatures_of(map(project.cache.keypoints, used), project.outline, seed)
         project.cache.keep_array("signatures", signatures)
     return WeightedSignatures(signatures)
 
@@ -113,6 +122,7 @@ def _begin(
     frames: int,
     settings: BuildSettings,
     questions: Questions,
+    least_part: int,
 ) -> ActiveLoop:
     spent = questions.attempts(Role.CHAIN, Role.BRIDGE, Role.CHECK)
     return ActiveLoop.start(
@@ -125,5 +135,6 @@ def _begin(
         stop_rule=StopRule(settings.loop_budget(frames, spent), settings.target_px),
         priors=chain.guesses,
         noise=chain.noise,
+        least_part=least_part,
         largest_chi2=LARGEST_CHI2,
     )

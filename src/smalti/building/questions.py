@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from smalti.agents.agent import Agent
+from smalti.agents.agent import Agent, ask
 from smalti.project.entries import AnswerEntry, Role
 from smalti.project.store import Store
-from smalti.records import Answer, Landmarks, Pair
+from smalti.records import Answer, Expectation, Landmarks, Pair
 
 
 class Questions:
     """Asks in the numbers of the engine, which counts the usable frames only; keeps in those of the source."""
 
-    def __init__(self, store: Store, agent: Agent, used: Sequence[int]) -> None:
+    def __init__(self, store: Store, agent_of: Callable[[Role], Agent], used: Sequence[int]) -> None:
         """`used` are the numbers in the source of the frames that the engine knows, ascending."""
         self._store = store
-        self._agent = agent
+        self._agent_of = agent_of
         self._used = list(used)
         self._place = {number: n for n, number in enumerate(used)}
         self._entries = {entry.answer.pair: entry for entry in store.answers()}
 
-    def ask(self, pair: Pair, role: Role) -> Answer:
+    def ask(self, pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
         """Return the agent's answer on a pair, from memory if it was given before."""
-        return renumber(self.ask_of_source(Pair(self._used[pair.i], self._used[pair.j]), role), pair)
+        return renumber(self.ask_of_source(Pair(self._used[pair.i], self._used[pair.j]), role, expected), pair)
 
-    def ask_of_source(self, pair: Pair, role: Role) -> Answer:
+    def ask_of_source(self, pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
         """Do the same in the numbers of the source."""
         if pair not in self._entries:
             began = time.perf_counter()
-            answer = self._agent.answer(pair)
+            answer = ask(self._agent_of(role), pair, expected)
             entry = AnswerEntry(answer, role, time.perf_counter() - began)
             self._store.keep_answer(entry)
             self._entries[pair] = entry
@@ -72,6 +72,9 @@ class _Asking:
 
     def answer(self, pair: Pair) -> Answer:
         return self._questions.ask(pair, self._role)
+
+    def answer_expecting(self, pair: Pair, expected: Expectation) -> Answer:
+        return self._questions.ask(pair, self._role, expected)
 
 
 def renumber(answer: Answer, pair: Pair) -> Answer:

@@ -10,6 +10,7 @@ from smalti.frames.settings import SourceSettings
 from smalti.suggestion.strategies import strategy_named
 
 Finish = Literal["auto", "affine", "homography"]
+Registration = Literal["auto", "keypoints", "dense"]
 
 ATTEMPTS_PER_FRAME = 3
 """Matching attempts a frame that a build may spend by default, the chain included."""
@@ -21,6 +22,7 @@ class BuildSettings:
 
     source: SourceSettings = field(default_factory=SourceSettings)
     mask: str = "auto"  # "auto", "none", or the path of an image
+    registration: Registration = "auto"  # of pairs, where no matcher of the user's does it
     strategy: str = "area"
     budget: int | None = None  # questions of the loop; None: so that all attempts together are 3 a frame
     target_px: float | None = None
@@ -31,6 +33,8 @@ class BuildSettings:
         strategy_named(self.strategy)
         if self.finish not in get_args(Finish):
             raise UnknownNameError("finish", self.finish, get_args(Finish))
+        if self.registration not in get_args(Registration):
+            raise UnknownNameError("registration", self.registration, get_args(Registration))
         if self.budget is not None and self.budget < 0:
             raise UsageError(f"budget {self.budget}: give the number of questions, 0 for none")
         if self.target_px is not None and not self.target_px > 0:

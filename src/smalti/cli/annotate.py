@@ -76,6 +76,7 @@ def run(options: argparse.Namespace) -> None:
         settings=BuildSettings(
             SourceSettings(options.every, options.start, options.end, options.max_size),
             mask=options.mask,
+            registration=options.registration,
             strategy=options.strategy,
             target_px=options.target_px,
         ),

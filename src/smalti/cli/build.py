@@ -8,6 +8,7 @@ from pathlib import Path
 # Named here too, so that help needs not import the engine; a test keeps them the same.
 STRATEGIES = ("area", "paper", "external-only", "position-only", "elibol", "sawhney", "xia")
 FINISHES = ("auto", "affine", "homography")
+REGISTRATIONS = ("auto", "keypoints", "dense")
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -39,6 +40,12 @@ def add_choice_of_frames(parser: argparse.ArgumentParser) -> argparse._ArgumentG
     frames.add_argument("--end", metavar="T", help="the frame after the last one, likewise")
     frames.add_argument("--max-size", type=int, metavar="PX", help="reduce frames to this longer side")
     frames.add_argument("--mask", default="auto", metavar="auto|none|FILE", help="where frames show the scene (auto)")
+    frames.add_argument(
+        "--registration",
+        default="auto",
+        metavar="|".join(REGISTRATIONS),
+        help="of pairs: by keypoints, or dense, by all pixels, for low contrast (auto: what serves the frames)",
+    )
     return frames
 
 
@@ -59,6 +66,7 @@ def run(options: argparse.Namespace) -> None:
         end=options.end,
         max_size=options.max_size,
         mask=options.mask,
+        registration=options.registration,
         strategy=options.strategy,
         budget=options.budget,
         target_px=options.target_px,

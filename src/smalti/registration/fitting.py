@@ -43,9 +43,9 @@ def fit_matches(pair: Pair, points_i: Points, points_j: Points, outline: Outline
         return Answer.no(pair, f"no map fits any of the {len(points_i)} matches")
     if agreeing.sum() < needed:
         return Answer.no(pair, f"{agreeing.sum()} of {len(points_i)} matches agree, {needed} needed")
-    implausible = _implausible(forth, settings)
-    if implausible:
-        return Answer.no(pair, f"{agreeing.sum()} matches agree on a map that {implausible}")
+    fault = find_fault(forth, settings)
+    if fault:
+        return Answer.no(pair, f"{agreeing.sum()} matches agree on a map that {fault}")
     there_and_back = apply(back, apply(forth, points_j[agreeing])) - points_j[agreeing]
     disagreement = float(np.sqrt(np.mean(np.sum(there_and_back**2, axis=1))))
     allowed = max(settings.threshold_px, 0.01 * 2 * outline.outer_half_side)
@@ -79,7 +79,7 @@ def _robust_affine(
     return np.asarray(found, dtype=np.float64), np.asarray(inliers, dtype=bool).ravel()
 
 
-def _implausible(i_from_j: Transforms, settings: FitSettings) -> str:
+def find_fault(i_from_j: Transforms, settings: FitSettings) -> str:
     """Say what is wrong with a map, nothing if it may be a camera's."""
     linear = i_from_j[:, :2]
     if np.linalg.det(linear) <= 0:

@@ -1,0 +1,355 @@
+"""The paper's study of fetoscopy on a synthetic endoscope: a chain by dense registration, loops by a simulated person.
+
+    python benchmarks/low_contrast.py OUT [--seeds 1,2,3,4,5] [--frames 600] [--disturbed 0,0.3] [--answers 20]
+
+Frames are cut from the large images of SMALTI_DATA: retina, crater and terrain in turns. Everything before the first
+question is the product's: fields of view, chain, parts, looks. Then every strategy asks a person who errs by 1.5 px and
+cannot tell once in twenty times; where the camera was lost a person is not asked about frames that hang on nothing, as
+in `smalti annotate`. Errors are against the exact truth, over all pairs of placed frames that overlap by a tenth.
+
+OUT gets `chain.csv`, `curves.csv`, `attempts.csv`, the curves as a picture, and the mosaics of the first seed before
+and after ten answers. Tables are printed as Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from PIL import Image
+
+from smalti.adjustment.link import fit_link
+from smalti.agents.person import SimulatedPerson
+from smalti.annotation.opening import LEAST_PART
+from smalti.building.groundwork import Groundwork, lay_groundwork
+from smalti.building.progress import Silence
+from smalti.building.questions import renumber
+from smalti.building.settings import BuildSettings
+from smalti.errors import UsageError
+from smalti.geometry.affine import apply, square
+from smalti.loop import ActiveLoop, StopRule
+from smalti.overlap.external import pairwise
+from smalti.project.project import Project
+from smalti.records import Answer, Landmarks, Pair, Transforms, Verdict
+from smalti.rendering.mosaic import Mosaic
+from smalti.suggestion.strategies import strategy_named
+from smalti.synthetic.endoscopy.disturbance import Disturbance
+from smalti.synthetic.endoscopy.sequence import EndoscopeSequence
+from smalti.synthetic.endoscopy.settings import EndoscopeSettings
+from smalti.synthetic.scene import load_scene
+
+DATA = Path(os.environ.get("SMALTI_DATA", "../shared/data"))
+SCENES = ("IDRiD_10.jpg", "nasa_Apollo_8__Lunar_Crater.jpg", "nasa_bluemarble_ng_5400x2700.jpg")
+STRATEGIES = ("paper", "external-only", "position-only", "elibol", "sawhney", "area")
+COLOURS = dict(zip(STRATEGIES, ("#2c5f8a", "#d1495b", "#00798c", "#edae49", "#8d6a9f", "#30343f"), strict=True))
+TABLED = (0, 1, 2, 3, 5, 7, 10, 15, 20)
+PICTURED = 10
+"""Answers after which the mosaic is drawn."""
+
+PICTURE_PX = 900
+THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded(EndoscopeSequence):
+    """A sequence whose frames stay in memory."""
+
+    @cached_property
+    def _kept(self) -> dict[int, NDArray[np.uint8]]:
+        return {}
+
+    def frame(self, n: int) -> NDArray[np.uint8]:
+        """Return frame n, rendered once."""
+        if n not in self._kept:
+            self._kept[n] = super().frame(n)
+        return self._kept[n]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainRow:
+    """How good the chain is."""
+
+    seed: int
+    disturbed: float
+    usable: int  # frames that are not disturbed
+    used: int  # frames that were not set aside
+    pairs: int  # consecutive, neither disturbed
+    registered: int
+    median_px: float
+    worst_px: float
+    ratio: float  # of the errors' RMS to what their σ says
+    wrong: int  # links worse than 5 px, bridges included
+    parts: int  # of LEAST_PART frames or more
+    noise: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The state of one strategy after some answers."""
+
+    seed: int
+    disturbed: float
+    strategy: str
+    answers: int
+    yes: int
+    error_px: float
+    placed: float  # share of the usable frames on the largest mosaic
+    parts: int
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Run the study of low contrast.")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--seeds", type=_numbers(int), default=[1, 2, 3, 4, 5])
+    parser.add_argument("--frames", type=int, default=600)
+    parser.add_argument("--disturbed", type=_numbers(float), default=[0.0, 0.3])
+    parser.add_argument("--answers", type=int, default=20)
+    parser.add_argument("--strategies", type=_numbers(str), default=list(STRATEGIES))
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    chains: list[ChainRow] = []
+    rows: list[Row] = []
+    attempts: list[dict[str, float]] = []
+    for disturbed in options.disturbed:
+        for seed in options.seeds:
+            sequence = record(seed, options.frames, disturbed)
+            with tempfile.TemporaryDirectory() as folder:
+                begin = time.perf_counter()
+                groundwork, project = prepare(sequence, Path(folder))
+                chains.append(judge_chain(sequence, groundwork, seed, time.perf_counter() - begin))
+                print(chains[-1], file=sys.stderr, flush=True)
+                for strategy in options.strategies:
+                    states = perform(strategy, sequence, groundwork, seed, options.answers)
+                    tabled = [state for state in states if len(state.answers) in TABLED]
+                    rows += [measure(sequence, groundwork, state, strategy, seed) for state in tabled]
+                    print(rows[-1], file=sys.stderr, flush=True)
+                    if strategy == "paper" and seed == options.seeds[0]:
+                        for answers in (0, PICTURED):
+                            name = f"mosaic-{disturbed:g}-{answers}.jpg"
+                            draw_mosaic(sequence, groundwork, states[min(answers, len(states) - 1)], options.out / name)
+                attempts += count_attempts(sequence, groundwork, seed)
+                project.close()
+            write_csv(options.out / "chain.csv", [asdict(row) for row in chains])
+            write_csv(options.out / "curves.csv", [asdict(row) for row in rows])
+            write_csv(options.out / "attempts.csv", attempts)
+    print_tables(chains, rows, attempts)
+    draw_curves(rows).savefig(options.out / "curves.png", dpi=130)
+
+
+def record(seed: int, frames: int, disturbed: float) -> Recorded:
+    """Film one of the scenes; all frames are rendered, by both cores."""
+    path = DATA / "large_images" / SCENES[seed % len(SCENES)]
+    if not path.exists():
+        raise UsageError(f"{path}: no such file; set SMALTI_DATA to the folder of the data")
+    sequence = Recorded(load_scene(path), replace(EndoscopeSettings(), frames=frames, disturbed=disturbed), seed)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(sequence.frame, range(frames)))
+    return sequence
+
+
+def prepare(sequence: Recorded, folder: Path) -> tuple[Groundwork, Project]:
+    """Do what the product does before the first question."""
+    settings = BuildSettings()
+    project = Project.begin(folder / "project", sequence, "synthetic", settings.binding())
+    project.source = sequence
+    return lay_groundwork(project, sequence, settings, None, Silence(), LEAST_PART), project
+
+
+def judge_chain(sequence: Recorded, groundwork: Groundwork, seed: int, seconds: float) -> ChainRow:
+    """Compare every link of the chain with the truth."""
+    clear = sequence.disturbance == Disturbance.NONE
+    by_pair = {}
+    for landmarks in groundwork.chain.links:
+        pair = Pair(groundwork.used[landmarks.pair.i], groundwork.used[landmarks.pair.j])
+        by_pair[pair] = link_error(sequence, landmarks.of_pair(pair))
+    consecutive = [Pair(n, n + 1) for n in range(len(sequence) - 1) if clear[n] and clear[n + 1]]
+    errors = np.array([by_pair[pair] for pair in consecutive if pair in by_pair])
+    parts = np.bincount(groundwork.start.adjustment.parts_without(groundwork.start.priors))
+    return ChainRow(
+        seed=seed,
+        disturbed=sequence.settings.disturbed,
+        usable=int(clear.sum()),
+        used=len(groundwork.used),
+        pairs=len(consecutive),
+        registered=len(errors),
+        median_px=float(np.median(errors[:, 0])),
+        worst_px=float(max(error for error, _ in by_pair.values())),
+        ratio=float(np.sqrt(np.mean(errors[:, 0] ** 2) / np.mean(errors[:, 1] ** 2))),
+        wrong=sum(error > 5.0 for error, _ in by_pair.values()),
+        parts=int((parts >= LEAST_PART).sum()),
+        noise=groundwork.chain.noise,
+        seconds=seconds,
+    )
+
+
+def link_error(sequence: Recorded, landmarks: Landmarks) -> tuple[float, float]:
+    """Return the RMS distance of a link's map from the truth over its landmarks, and what their σ says it is."""
+    link = fit_link(landmarks)
+    true = sequence.points_in(landmarks.pair.i, landmarks.pair.j, landmarks.points_j)
+    off = apply(link.i_from_j, landmarks.points_j) - true
+    # RRᵀ = Σ x̃ x̃ᵀ/σ²: the variance of a mapped point is x̃ᵀ(RRᵀ)⁻¹x̃ in each coordinate.
+    points = np.column_stack([landmarks.points_j, np.ones(len(landmarks))])
+    spread = np.linalg.solve(link.root, points.T)
+    return float(np.sqrt(np.mean(np.sum(off**2, axis=1)))), float(np.sqrt(2 * np.mean(np.sum(spread**2, axis=0))))
+
+
+class InEngine:
+    """A person, asked in the numbers of the engine."""
+
+    def __init__(self, person: SimulatedPerson, used: Sequence[int]) -> None:
+        self._person, self._used = person, used
+
+    def answer(self, pair: Pair) -> Answer:
+        """Return the person's answer."""
+        return renumber(self._person.answer(Pair(self._used[pair.i], self._used[pair.j])), pair)
+
+
+def perform(strategy: str, sequence: Recorded, groundwork: Groundwork, seed: int, answers: int) -> list[ActiveLoop]:
+    """Return the states after every answer, the first before any."""
+    disturbed = np.flatnonzero(sequence.disturbance != Disturbance.NONE)
+    person = SimulatedPerson(sequence.points_in, sequence.field, disturbed.tolist(), seed=seed)
+    start = replace(groundwork.start, strategy=strategy_named(strategy), stop_rule=StopRule(answers))
+    return [start, *start.run(InEngine(person, groundwork.used))]
+
+
+def measure(sequence: Recorded, groundwork: Groundwork, state: ActiveLoop, strategy: str, seed: int) -> Row:
+    """Compare a state's largest mosaic with the truth."""
+    frames, maps = largest_mosaic(groundwork, state)
+    parts = np.bincount(state.adjustment.parts_without(state.priors))
+    clear = sequence.disturbance == Disturbance.NONE
+    return Row(
+        seed=seed,
+        disturbed=sequence.settings.disturbed,
+        strategy=strategy,
+        answers=len(state.answers),
+        yes=sum(answer.verdict is Verdict.YES for answer in state.answers),
+        error_px=sequence.truth_error(maps, frames).rms,
+        placed=float(clear[frames].sum() / clear.sum()),
+        parts=int((parts >= LEAST_PART).sum()),
+    )
+
+
+def largest_mosaic(groundwork: Groundwork, state: ActiveLoop) -> tuple[list[int], Transforms]:
+    """Return the frames of the largest part, in numbers of the source, and their maps."""
+    part = state.adjustment.parts_without(state.priors)
+    inside = np.flatnonzero(part == np.argmax(np.bincount(part)))
+    return [groundwork.used[n] for n in inside], state.refined.mosaic_from_frame[inside]
+
+
+def count_attempts(sequence: Recorded, groundwork: Groundwork, seed: int) -> list[dict[str, float]]:
+    """Return how many pairs look more alike than a threshold, and how many of them overlap."""
+    probability = pairwise(groundwork.start.external).of_pairs
+    frames = len(groundwork.used)
+    pairs = np.argwhere(np.triu(np.ones((frames, frames), dtype=bool), 2))
+    likely = probability(pairs)
+    numbers = np.array(groundwork.used)[pairs]
+    overlapping = {tuple(pair) for pair in sequence.overlapping_pairs(0.15).tolist()}
+    truth = np.array([tuple(pair) in overlapping for pair in numbers.tolist()])
+    return [
+        {
+            "seed": seed,
+            "disturbed": sequence.settings.disturbed,
+            "threshold": threshold,
+            "attempts": int((likely >= threshold).sum()),
+            "overlapping": int((truth & (likely >= threshold)).sum()),
+            "all_overlapping": int(truth.sum()),
+        }
+        for threshold in THRESHOLDS
+    ]
+
+
+def draw_mosaic(sequence: Recorded, groundwork: Groundwork, state: ActiveLoop, path: Path) -> None:
+    """Write a small picture of the largest mosaic, white where there is none."""
+    frames, maps = largest_mosaic(groundwork, state)
+    placed = dict(zip(frames, square(maps), strict=True))
+    mosaic = Mosaic(sequence, placed, sequence.width, sequence.height, sequence.field(0))
+    seen = Image.fromarray(mosaic.image(PICTURE_PX), "RGBA")
+    flat = Image.new("RGB", seen.size, "white")
+    flat.paste(seen, mask=seen.getchannel("A"))
+    flat.save(path, quality=88, optimize=True)
+
+
+def print_tables(chains: Sequence[ChainRow], rows: Sequence[Row], attempts: Sequence[dict[str, float]]) -> None:
+    """Print all as tables of Markdown."""
+    names = [field.name for field in fields(ChainRow)]
+    print("| " + " | ".join(names) + " |\n|" + " --- |" * len(names))
+    for chain in chains:
+        print("| " + " | ".join(_short(value) for value in asdict(chain).values()) + " |")
+    for disturbed in sorted({row.disturbed for row in rows}):
+        some = [row for row in rows if row.disturbed == disturbed]
+        print(f"\n{disturbed:.0%} disturbed: relative RMSD in px, mean of the seeds (the worst)\n")
+        tabled = [count for count in TABLED if count <= max(row.answers for row in some)]
+        print("| answers | " + " | ".join(map(str, tabled)) + " |\n|" + " --- |" * (len(tabled) + 1))
+        for strategy in dict.fromkeys(row.strategy for row in some):
+            cells = []
+            for count in tabled:
+                errors = [row.error_px for row in some if row.strategy == strategy and row.answers == count]
+                cells.append(f"{np.mean(errors):.2f} ({max(errors):.2f})" if errors else "-")
+            print(f"| {strategy} | " + " | ".join(cells) + " |")
+        joined = [row for row in some if row.strategy == "paper" and row.answers == PICTURED]
+        for row in joined:
+            print(f"seed {row.seed}: after {PICTURED} answers {row.placed:.1%} of the clear frames, {row.parts} parts")
+    print("\n| disturbed | pairs more alike than | of the seeds on average | of them overlapping |\n|" + " --- |" * 4)
+    for disturbed in sorted({row["disturbed"] for row in attempts}):
+        for threshold in THRESHOLDS:
+            of_it = [row for row in attempts if (row["disturbed"], row["threshold"]) == (disturbed, threshold)]
+            pairs, overlapping = (sum(row[name] for row in of_it) for name in ("attempts", "overlapping"))
+            share = f"{overlapping / pairs:.0%}" if pairs else "-"
+            print(f"| {disturbed:.0%} | {threshold} | {pairs / len(of_it):.0f} | {share} |")
+
+
+def draw_curves(rows: Sequence[Row]) -> Figure:
+    """Draw the error against the answers, a line a strategy, geometric mean of the seeds."""
+    shares = sorted({row.disturbed for row in rows})
+    with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+        figure = Figure(figsize=(4.2 * len(shares) + 1.5, 3.8), layout="constrained")
+        axes = np.atleast_1d(figure.subplots(1, len(shares), sharey=True))
+        for ax, disturbed in zip(axes, shares, strict=True):
+            some = [row for row in rows if row.disturbed == disturbed]
+            for strategy in dict.fromkeys(row.strategy for row in some):
+                counts = sorted({row.answers for row in some if row.strategy == strategy})
+                errors = [
+                    np.exp(
+                        np.mean([np.log(row.error_px) for row in some if (row.strategy, row.answers) == (strategy, n)])
+                    )
+                    for n in counts
+                ]
+                ax.plot(counts, errors, label=strategy, color=COLOURS.get(strategy), lw=1.6)
+            ax.axhline(3.0, color="#999999", ls=":", lw=1.2)
+            ax.set(yscale="log", xlabel="answers of the person", title=f"{disturbed:.0%} of the frames disturbed")
+            ax.grid(alpha=0.3, which="major")
+        axes[0].set_ylabel("relative RMSD, px")
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
+    return figure
+
+
+def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Write rows with equal names."""
+    lines = [",".join(rows[0]), *(",".join(_short(value) for value in row.values()) for row in rows)]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _numbers(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
+    return lambda text: [kind(part) for part in text.split(",")]
+
+
+if __name__ == "__main__":
+    main()

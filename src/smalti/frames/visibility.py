@@ -1,0 +1,101 @@
+"""Where each frame shows the scene: the sequence's field of view, less what is in the way in this frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self, TypeVar
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.frames.disc import find_own_field
+from smalti.frames.field import find_fixed_field, find_margin, find_overlays
+from smalti.frames.highlights import Highlights
+from smalti.frames.region import Region, edge_of, grow, shrink
+from smalti.frames.steadiness import Steadiness
+from smalti.frames.tools import Palette
+
+_Pixel = TypeVar("_Pixel", bound=np.generic)
+
+_SAMPLE_SIDE = 240  # a sample is thinned out to about this: enough for statistics
+_DISC_FRAMES = 0.5  # of the sample have to show a disc,
+_DISC_CHANGE = 0.0005  # and differ by this share of it, in the median, before each frame is given its own
+_SLIVER = 1  # thinned-out pixels on either side: so exactly is a rim found
+_SELDOM_DARK = 0.1  # of the frames: what is, lies inside nearly every disc
+_SURROUNDED_EDGE = 0.9  # less of the picture's edge is scene where there is a surround
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrameMasks:
+    """What a sample of the sequence tells about where any of its frames shows the scene."""
+
+    field: Region  # (h, w): what all frames have in common, without any disc where it changes
+    disc_changes: bool  # whether each frame has a disc of its own
+    highlights: Highlights
+    palette: Palette
+
+    @classmethod
+    def of_sample(cls, images: Iterable[NDArray[np.uint8]], field: Region | None = None) -> Self:
+        """Learn from some 20 to 40 RGB frames (h, w, 3) spread over the sequence.
+
+        A field that is given, painted by the user, is taken as it is; else it is found.
+        """
+        samples: list[_Sample] = []
+        seen = Steadiness.of(_look_at(images, samples))
+        changes = field is None and _disc_changes([sample.own_field for sample in samples])
+        if changes:
+            field = ~find_overlays(seen, seen.dark_share < _SELDOM_DARK)
+        elif field is None:
+            field = find_fixed_field(seen)
+        insides = [_thin(field) & sample.own_field if changes else _thin(field) for sample in samples]
+        colours = [sample.image[inside] for sample, inside in zip(samples, insides, strict=True)]
+        # Only a surround tells of a scope, and only a scope of tools.
+        surrounded = changes or float(field[edge_of(field.shape)].mean()) < _SURROUNDED_EDGE
+        palette = Palette.of(colours) if surrounded else Palette.of_everything()
+        return cls(field, changes, Highlights.of([_gray(of_frame[None])[0] for of_frame in colours]), palette)
+
+    def of(self, image: NDArray[np.uint8]) -> Region:
+        """Return where a frame (h, w, 3) shows the scene, (h, w)."""
+        gray = _gray(image)
+        field = self.field
+        if self.disc_changes:
+            field = field & find_own_field(gray, find_margin(gray.shape))
+        in_the_way = self.highlights.find(gray) | self.palette.find_tools(image, field)
+        return field & ~in_the_way
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sample:
+    """A frame thinned out, and its own field."""
+
+    image: NDArray[np.uint8]  # (h', w', 3)
+    own_field: Region  # (h', w')
+
+
+def _look_at(images: Iterable[NDArray[np.uint8]], samples: list[_Sample]) -> Iterator[NDArray[np.uint8]]:
+    """Yield the frames in gray, and note what is asked of them later."""
+    for image in images:
+        gray = _gray(image)
+        samples.append(_Sample(_thin(image), _thin(find_own_field(gray, 0))))
+        yield gray
+
+
+def _disc_changes(own_fields: Sequence[Region]) -> bool:
+    """Tell whether the frames show discs that are not all the same: moved, of another size, with a notch elsewhere."""
+    discs = [own for own in own_fields if not own.all()]
+    if len(discs) < _DISC_FRAMES * len(own_fields):
+        return False
+    usual = np.mean(discs, axis=0) > 0.5
+    changes = [grow(shrink(own ^ usual, _SLIVER), _SLIVER).sum() / max(1, usual.sum()) for own in discs]
+    return float(np.median(changes)) > _DISC_CHANGE
+
+
+def _thin(image: NDArray[_Pixel]) -> NDArray[_Pixel]:
+    step = -(-max(image.shape[:2]) // _SAMPLE_SIDE)
+    return image[::step, ::step].copy()  # a view would keep all of the frame
+
+
+def _gray(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), dtype=np.uint8)

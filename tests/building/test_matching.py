@@ -1,0 +1,91 @@
+"""Which way of registering a sequence gets: keypoints while they serve, all pixels where they do not."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+from smalti.building.groundwork import lay_groundwork
+from smalti.building.matching import Trial
+from smalti.building.progress import Silence
+from smalti.building.settings import BuildSettings
+from smalti.errors import UnknownNameError
+from smalti.frames.source import open_source
+from smalti.project.entries import Role
+from smalti.project.project import Project
+from tests.building.filmed import strips, write_images
+
+FRAMES = 7
+
+
+def dull(image, rng):
+    """What a haze leaves of a frame, and noise: hardly a keypoint."""
+    soft = cv2.GaussianBlur(image, (0, 0), 2.5).astype(np.float32)
+    faint = 120 + 0.35 * (soft - soft.mean()) + rng.normal(0, 2.0, soft.shape)
+    return np.clip(faint, 0, 255).astype(np.uint8)
+
+
+def prepared(folder, images, **options):
+    settings = BuildSettings(**options)
+    source = write_images(folder / "images", images)
+    frames = open_source(source)
+    project = Project.begin(folder / "project", frames, str(source), settings.binding())
+    project.source = frames
+    with project:
+        groundwork = lay_groundwork(project, frames, settings, None, Silence())
+        answers = [entry.answer for entry in project.store.answers() if entry.role is Role.CHAIN]
+        return groundwork, project.store.fact("trials"), answers
+
+
+@pytest.fixture(scope="module")
+def clear():
+    return strips(), [strips().frame(n) for n in range(FRAMES)]
+
+
+def test_clear_frames_are_matched_by_keypoints_and_nothing_else_is_tried(tmp_path, clear):
+    _, images = clear
+    _, trials, answers = prepared(tmp_path, images)
+    assert len(trials) == 1
+    assert all("matches agree" in answer.reason for answer in answers)
+
+
+def test_dull_frames_are_registered_by_all_pixels(tmp_path, clear):
+    sequence, images = clear
+    rng = np.random.default_rng(1)
+    groundwork, trials, answers = prepared(tmp_path, [dull(image, rng) for image in images])
+    assert len(trials) == 2
+    assert all("chance" in answer.reason for answer in answers)
+    assert groundwork.chain.guesses == ()
+    assert sequence.truth_error(groundwork.start.refined.mosaic_from_frame, groundwork.used).rms < 0.5
+
+
+@pytest.mark.parametrize(("registration", "word"), [("dense", "chance"), ("keypoints", "matches agree")])
+def test_who_asks_for_one_way_gets_it(tmp_path, clear, registration, word):
+    _, images = clear
+    _, trials, answers = prepared(tmp_path, images[:4], registration=registration)
+    assert trials is None
+    assert all(word in answer.reason for answer in answers)
+
+
+def test_an_unknown_way_is_refused_by_the_names_of_those_there_are():
+    with pytest.raises(UnknownNameError, match="keypoints"):
+        BuildSettings(registration="dens")
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        (Trial(1.0, 81, 0.5), Trial(0.6, 40, 0.1)),  # registers clearly more
+        (Trial(0.95, 81, 0.1), Trial(1.0, 40, 0.5)),  # as many, more precisely
+    ],
+)
+def test_the_better_way_registers_more_or_as_many_more_precisely(better, worse):
+    assert better.is_better_than(worse)
+    assert not worse.is_better_than(better)
+
+
+def test_keypoints_are_good_if_they_match_often_and_many():
+    assert Trial(0.95, 150, 0.1).is_good
+    assert not Trial(0.95, 40, 0.1).is_good
+    assert not Trial(0.6, 150, 0.1).is_good
