@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from smalti.adjustment.local_covariance import LocalCovariance
     from smalti.adjustment.refinement import Refinement, refine
     from smalti.agents import Agent, OracleAgent, PrecomputedAgent
+    from smalti.agents.person import SimulatedPerson
     from smalti.building.build import build
     from smalti.errors import SmaltiError
     from smalti.film.film import make_film
@@ -28,10 +29,11 @@ if TYPE_CHECKING:
     from smalti.overlap.signatures import WeightedSignatures
     from smalti.project.project import Project
     from smalti.project.uncertainty import Uncertainty
-    from smalti.records import Answer, Landmarks, Pair, Suggestion, Verdict
+    from smalti.records import Answer, Expectation, Landmarks, Pair, Suggestion, Verdict
     from smalti.rendering.mosaic import Mosaic
     from smalti.suggestion.strategies import STRATEGIES, Strategy, strategy_named
     from smalti.suggestion.view import View
+    from smalti.synthetic.endoscopy.sequence import EndoscopeSequence
     from smalti.synthetic.sequence import SyntheticSequence
 
 _HOME = {
@@ -45,6 +47,8 @@ _HOME = {
     "Answer": "smalti.records",
     "Centres": "smalti.adjustment.centres",
     "Covariance": "smalti.adjustment.covariance",
+    "EndoscopeSequence": "smalti.synthetic.endoscopy.sequence",
+    "Expectation": "smalti.records",
     "ExternalModel": "smalti.overlap.external",
     "Family": "smalti.geometry.family",
     "FixedProbabilities": "smalti.overlap.external",
@@ -58,6 +62,7 @@ _HOME = {
     "PrecomputedAgent": "smalti.agents",
     "LocalCovariance": "smalti.adjustment.local_covariance",
     "Refinement": "smalti.adjustment.refinement",
+    "SimulatedPerson": "smalti.agents.person",
     "SmaltiError": "smalti.errors",
     "StopReason": "smalti.loop",
     "StopRule": "smalti.loop",
@@ -88,6 +93,8 @@ __all__ = [
     "Answer",
     "Centres",
     "Covariance",
+    "EndoscopeSequence",
+    "Expectation",
     "ExternalModel",
     "Family",
     "FixedProbabilities",
@@ -103,6 +110,7 @@ __all__ = [
     "PrecomputedAgent",
     "Project",
     "Refinement",
+    "SimulatedPerson",
     "SmaltiError",
     "StopReason",
     "StopRule",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import pytest
 
@@ -18,7 +19,7 @@ from smalti.registration.pyramid import UNIT, prepare
 from smalti.registration.search import find_places
 from smalti.registration.warp import pixels_of, planes_of, warp
 from tests.registration.scenes import FRAME_SIZE, apart, gray, overlapping, true_map
-from tests.registration.views import X, field, prepared
+from tests.registration.views import X, Y, field, prepared
 
 IDENTITY = np.eye(2, 3)
 WIDTH, HEIGHT = FRAME_SIZE
@@ -88,7 +89,10 @@ def test_scores_vanish_where_frames_coincide_and_count_shared_pixels():
 
 
 def test_information_is_the_change_of_the_scores():
-    level, template = pixels_of(prepare(gray(0)).levels[1]), planes_of(prepare(gray(0)).levels[1])
+    level = pixels_of(prepare(gray(0)).levels[1])
+    # Residuals as of another frame: then the weights take part.
+    template = planes_of(prepare(gray(0)).levels[1])
+    template[:3] += np.random.default_rng(0).normal(0, 0.3, template[:3].shape).astype(np.float32)
     height, width = template.shape[1:]
     unit_from_pixels = square(Outline.of_pixels(width, height).unit_from_pixels)
     step = 0.05
@@ -100,7 +104,8 @@ def test_information_is_the_change_of_the_scores():
             seen = warp(level, compose(IDENTITY, IDENTITY + increment @ unit_from_pixels), height, width)
             scores.append(gather_evidence(template, seen).scores.sum(axis=0))
         changes.append((scores[1] - scores[0]) / (2 * step))
-    information = gather_evidence(template, template).information.sum(axis=0)
+    seen = warp(level, IDENTITY, height, width)
+    information = gather_evidence(template, seen).information.sum(axis=0)
     assert np.abs(np.array(changes) - information).max() < 0.1 * np.abs(information).max()
 
 
@@ -167,6 +172,17 @@ def test_a_sigma_is_the_scatter_over_draws_of_the_noise():
         sigmas.append(estimate_sigma(fit, points))
     scatter = np.sqrt(np.mean(np.square(places)))
     assert 0.5 < scatter / np.sqrt(np.mean(np.square(sigmas))) < 1.5
+
+
+def test_a_sigma_knows_what_an_affine_map_cannot_follow():
+    bent_x = X + 2.5 * ((X - WIDTH / 2) / (WIDTH / 2)) ** 2
+    bent = cv2.remap(gray(3), bent_x.astype(np.float32), Y.astype(np.float32), cv2.INTER_LINEAR)
+    straight = prepare(gray(3)).levels[0]
+    points = np.array([[x, y] for x in np.linspace(20, 220, 9) for y in np.linspace(20, 160, 7)])
+    fit = align(straight, prepare(bent).levels[0], IDENTITY, AFFINE, 8)
+    truth = points + np.column_stack([2.5 * ((points[:, 0] - WIDTH / 2) / (WIDTH / 2)) ** 2, np.zeros(len(points))])
+    error = np.sqrt(np.mean((apply(fit.i_from_j, points) - truth) ** 2))
+    assert 0.7 < estimate_sigma(fit, points) / error < 2.0
 
 
 def noisy(draw, side):

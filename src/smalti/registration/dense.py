@@ -36,7 +36,8 @@ class DenseSettings:
     """When an alignment is believed."""
 
     least_shared: float = 0.15  # of the smaller field of view
-    least_excess: float = 9.0  # of likeness over chance, in standard deviations
+    least_excess: float = 9.0  # of likeness over chance, in standard deviations: frames of two places reach 6
+    least_likeness: float = 0.3  # a correlation: frames of two places reach 0.22, a map that is half right 0.26
     largest_disagreement_px: float = 1.5  # of the maps forth and back
     largest_sigma_px: float = 3.0  # of a coordinate of a mapped point
     plausible: FitSettings = field(default_factory=FitSettings)
@@ -64,6 +65,9 @@ def register(
     excess = found.likeness.excess
     if found.level > 0 or not excess >= settings.least_excess:
         return Answer.no(pair, f"the frames are hardly more alike than by chance ({excess:.1f} standard deviations)")
+    likeness = found.likeness.correlation
+    if not likeness >= settings.least_likeness:
+        return Answer.no(pair, f"the frames are alike by {likeness:.2f} only, {settings.least_likeness:.2f} needed")
     fit = found.fit
     fault = find_fault(fit.i_from_j, settings.plausible)
     if fault:
@@ -84,9 +88,7 @@ def register(
         return Answer.no(pair, f"the maps forth and back disagree by {disagreement:.1f} px, {allowed}")
     # n landmarks of one σ fix what they map, averaged over them, to σ √(3/n): a coordinate has three parameters.
     landmarks = Landmarks(pair, apply(fit.i_from_j, points_j), points_j, sigma * math.sqrt(len(points_j) / 3))
-    return Answer.yes(
-        landmarks, f"likeness {found.likeness.correlation:.2f}, {excess:.0f} standard deviations over chance"
-    )
+    return Answer.yes(landmarks, f"alike by {likeness:.2f}, {excess:.0f} standard deviations over chance")
 
 
 def _disagree(in_i: Prepared, in_j: Prepared, i_from_j: Transforms, points_j: Points) -> float:

@@ -44,7 +44,9 @@ def estimate_sigma(fit: Fit, points_j: Points) -> float:
     variance = _mean_square(_basis(at, 1), noise)
     if seen.sum() >= TILES_TO_BEND:
         bases = _basis(_tile_centres(outline)[seen], 2)
-        of_shift = evidence.information[seen][:, SHIFT[:, None], SHIFT]
+        # By the mean slopes, as a tile whose frames disagree has no positive information by the common ones.
+        of_scene = np.trace(evidence.information.sum(axis=0)) / np.trace(evidence.steepness.sum(axis=0))
+        of_shift = of_scene * evidence.steepness[seen][:, SHIFT[:, None], SHIFT]
         information = np.einsum("npa,npq,nqb->nab", bases, of_shift, bases)
         scores = np.einsum("npa,np->na", bases, evidence.scores[seen][:, SHIFT])
         bend = np.linalg.lstsq(information.sum(axis=0), scores.sum(axis=0), rcond=1e-9)[0]
