@@ -13,6 +13,7 @@ import numpy as np
 from smalti.errors import InputError, OutputError, UsageError
 from smalti.geometry.affine import square
 from smalti.records import Transforms
+from smalti.synthetic.made_frames import MadeFrames
 from smalti.synthetic.sequence import SyntheticSequence
 
 CONVENTION = (
@@ -23,7 +24,7 @@ QUALITY = {"libx264": {"preset": "medium"}, "libx265": {"preset": "medium", "x26
 
 
 def write_video(
-    sequence: SyntheticSequence,
+    sequence: MadeFrames,
     path: str | Path,
     codec: str = "libx264",
     *,
@@ -57,7 +58,7 @@ def write_video(
     return path
 
 
-def write_frames(sequence: SyntheticSequence, folder: str | Path, extension: str = ".jpg") -> list[Path]:
+def write_frames(sequence: MadeFrames, folder: str | Path, extension: str = ".jpg") -> list[Path]:
     """Write one image a frame, numbered from 0, and return their paths."""
     folder = Path(folder)
     digits = max(4, len(str(len(sequence) - 1)))

@@ -18,6 +18,19 @@ class MadeFrames(ABC):
     scale = 1.0
     warnings: tuple[str, ...] = ()
 
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Of a frame, in pixels."""
+
+    @property
+    @abstractmethod
+    def height(self) -> int:
+        """Of a frame, in pixels."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
     @abstractmethod
     def frame(self, n: int) -> NDArray[np.uint8]:
         """Render frame n: (height, width, 3), RGB."""
