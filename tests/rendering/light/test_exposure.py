@@ -150,3 +150,22 @@ def test_a_slight_tilt_of_the_shading_does_not_become_a_ramp_over_a_large_mosaic
     off = exposure.log_gains.mean(axis=1) - log_gains
     # With the tilt taken for gains it would be `tilt` for every radius of the way: 0.3 and 1.3.
     assert np.ptp(off) < 0.2
+
+
+def test_a_lamp_that_wanders_over_the_field_of_a_scope_does_not_become_a_ramp():
+    """All frames are as bright; each has a tilt of its own, which goes with its place."""
+    rng, n = np.random.default_rng(3), np.arange(FRAMES)
+    middle, radius = HEIGHT / 2, 0.45 * HEIGHT
+    field = np.hypot(*(np.indices((HEIGHT, HEIGHT)) - middle)) < radius
+    places = np.column_stack([np.linspace(0, 40, FRAMES), 40 * np.sin(n / 4)])
+    tilts = 0.3 * np.column_stack([np.sin(n / 7), np.cos(n / 4)])
+    first = rng.integers(0, FRAMES - 1, 40_000)
+    pair = np.stack([first, np.minimum(first + rng.integers(1, 12, len(first)), FRAMES - 1)], axis=1)
+    at = rng.uniform(0, HEIGHT, (len(pair), 2))
+    points = np.stack([at, at + places[pair[:, 0]] - places[pair[:, 1]]], axis=1)
+    inside = (np.hypot(*np.moveaxis(points - middle, 2, 0)) < radius).all(axis=1)
+    pair, points = pair[inside], points[inside]
+    logs = np.log(rng.uniform(60, 120, (len(pair), 1, 4))).repeat(2, axis=1) + rng.normal(0, 0.02, (len(pair), 2, 4))
+    logs[..., :3] += np.einsum("nkd,nkd->nk", tilts[pair], (points - middle) / radius)[..., None]
+    found = estimate_exposure(FRAMES, Comparison(pair, points, logs), NOTHING_ON_AVERAGE, field)
+    assert np.ptp(found.log_gains[:, 0]) < 0.2

@@ -36,6 +36,9 @@ No overlap tells a shading that tilts from gains that go with the place; these d
 large one it is shading: were it not, a slight tilt would become a ramp over the mosaic, ever steeper with its size.
 """
 
+LAMP_SPREAD = 0.1
+"""How far from none the tilt is where frames have a field of view: a scope has a lamp of its own, beside the lens."""
+
 COLOUR_PRIOR = 0.05
 """How much it is believed that the channels of a frame change alike, of what its own points are: clipped highlights
 tell otherwise."""
@@ -95,12 +98,14 @@ def estimate_exposure(frames: int, comparison: Comparison, average: AverageView,
     uneven -= plane @ np.linalg.lstsq(plane, uneven, rcond=None)[0]
     on_average = uneven.T @ uneven, uneven.T @ average.logs.sum(axis=1)
     spreads = np.full(TERMS, SHADE_SPREAD)
-    spreads[:2] = TILT_SPREAD
+    # A lamp that moves is no noise of single points: all of a frame err alike, and count as one against what we expect.
+    alike = 1.0 if mask.all() else len(differences) / frames
+    spreads[:2] = TILT_SPREAD if mask.all() else LAMP_SPREAD / np.sqrt(alike)
     scale = LEAST_SCALE
     for _ in range(ROUNDS):
         share = (scale / average.sigma) ** 2
         of_shade = 3 * share * on_average[0] + np.diag((scale / spreads) ** 2), share * on_average[1]
-        of_gains = (scale / GAIN_SPREAD) ** 2
+        of_gains = alike * (scale / GAIN_SPREAD) ** 2
         gains, sharpness, shade = _solve(frames, comparison.pair, unlike, differences, weights, of_shade, of_gains)
         first, second = comparison.pair.T
         residuals = differences[:, :3] - (gains[first] - gains[second]) - (unlike @ shade)[:, None]
