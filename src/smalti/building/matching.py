@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -15,23 +15,26 @@ from smalti.agents.dense import DenseAgent
 from smalti.agents.matcher import CallableAgent, KeypointAgent, Matcher
 from smalti.building.settings import Registration
 from smalti.building.sight import Sight
+from smalti.geometry.affine import apply, compose
+from smalti.geometry.outline import Outline
 from smalti.project.entries import Role
 from smalti.project.project import Project
 from smalti.records import Landmarks, Pair
 from smalti.registration.fitting import FitSettings
 
-TRIALS = 12
-"""Consecutive pairs, spread over the sequence, that are registered in both ways to see which is better."""
+TRIALS = 6
+"""Triangles (n, n + 1, n + 2), spread over the sequence, that are registered in both ways to see which is better."""
 
-GOOD_SHARE, GOOD_LANDMARKS = 0.9, 100
+GOOD_SHARE, GOOD_LANDMARKS = 0.9, 300
 """Of the trials, and of the median one: keypoints that match so often and so many are enough, and a pair that they do
 not match does not overlap."""
 
-CLEARLY_MORE = 0.1
-"""Of the trials: who registers so many more is better, else who does it more precisely."""
+CLEARLY_MORE, CLEARLY_CLOSER = 0.1, 0.7
+"""Of the trials: who registers so many more pairs is better, else whose triangles close within this share of the other's
+error. Keypoints are quicker, and need not know where to look."""
 
-EXACT_PX, NOTHING_PX = 1e-6, 1e6
-"""Residuals of a map that its landmarks were made by, and a σ that says nothing."""
+NOTHING_PX = 1e6
+"""By which triangles fail to close where there are none."""
 
 FEWEST_TRUSTED = 30
 """Matches that agree, from which on keypoints are believed where all pixels tell more: the paper's number."""
@@ -43,7 +46,7 @@ class Trial:
 
     share: float  # of the pairs that it found a map of
     landmarks: float  # median
-    sigma_px: float  # median, of mapped points
+    closing_px: float  # median over the triangles: by how much the way over the middle frame misses the direct one
 
     @property
     def is_good(self) -> bool:
@@ -51,10 +54,10 @@ class Trial:
         return self.share >= GOOD_SHARE and self.landmarks >= GOOD_LANDMARKS
 
     def is_better_than(self, other: Trial) -> bool:
-        """Tell which of two ways to prefer."""
+        """Tell whether this way is clearly the better one."""
         if abs(self.share - other.share) > CLEARLY_MORE:
             return self.share > other.share
-        return self.sigma_px < other.sigma_px
+        return self.closing_px < CLEARLY_CLOSER * other.closing_px
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,29 +99,35 @@ def _trials(project: Project, keypoints: Agent, dense: Agent, used: Sequence[int
     """Return how keypoints do, and how all pixels do where keypoints are not good; found once, then kept."""
     known = project.store.fact("trials")
     if known is None:
-        first = np.unique(np.linspace(0, len(used) - 2, min(TRIALS, len(used) - 1)).round().astype(int))
-        pairs = [Pair(used[n], used[n + 1]) for n in first]
-        by_keypoints = _try(keypoints, pairs)
-        found = [by_keypoints] if by_keypoints.is_good else [by_keypoints, _try(dense, pairs)]
+        first = np.unique(np.linspace(0, max(len(used) - 3, 0), TRIALS).round().astype(int))
+        triangles = [used[n : n + 3] for n in first]
+        by_keypoints = _try(keypoints, triangles, project.outline)
+        found = [by_keypoints] if by_keypoints.is_good else [by_keypoints, _try(dense, triangles, project.outline)]
         known = [astuple(trial) for trial in found]
         project.store.keep_facts(trials=known)
     trials = [Trial(*values) for values in known]
     return trials[0], trials[1] if len(trials) > 1 else None
 
 
-def _try(agent: Agent, pairs: Sequence[Pair]) -> Trial:
-    found = [landmarks for pair in pairs if (landmarks := agent.answer(pair).landmarks) is not None]
-    if not found:
-        return Trial(0.0, 0.0, NOTHING_PX)
-    counts = [len(landmarks) for landmarks in found]
-    return Trial(len(found) / len(pairs), float(np.median(counts)), float(np.median([_sigma_px(one) for one in found])))
+def _try(agent: Agent, triangles: Sequence[Sequence[int]], outline: Outline) -> Trial:
+    asked, counts, closing = 0, [], []
+    for frames in triangles:
+        pairs = [Pair(i, j) for i, j in combinations(frames, 2)]
+        found = [landmarks for pair in pairs if (landmarks := agent.answer(pair).landmarks) is not None]
+        asked += len(pairs)
+        counts += [len(landmarks) for landmarks in found]
+        if len(found) == 3:
+            closing.append(_closing_px(found, outline))
+    return Trial(
+        share=len(counts) / asked,
+        landmarks=float(np.median(counts)) if counts else 0.0,
+        closing_px=float(np.median(closing)) if closing else NOTHING_PX,
+    )
 
 
-def _sigma_px(landmarks: Landmarks) -> float:
-    """Return how precisely an affine map through landmarks maps them, about: three parameters a coordinate.
-
-    Matches say by their residuals how good they are; a grid laid over a map has none, its σ is known.
-    """
-    residual = fit_link(landmarks).residual_px / math.sqrt(2.0)
-    of_one = residual if residual > EXACT_PX else float(np.mean(landmarks.sigma))
-    return of_one * math.sqrt(3 / len(landmarks))
+def _closing_px(sides: Sequence[Landmarks], outline: Outline) -> float:
+    """Return by how much the way over the middle frame misses the direct one, RMS over the middle of a frame."""
+    first_from_second, first_from_third, second_from_third = (fit_link(side).i_from_j for side in sides)
+    points = outline.scaled(0.5).corners
+    off = apply(compose(first_from_second, second_from_third), points) - apply(first_from_third, points)
+    return float(np.sqrt(np.mean(np.sum(off**2, axis=1))))
