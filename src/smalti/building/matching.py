@@ -30,8 +30,8 @@ GOOD_SHARE, GOOD_LANDMARKS = 0.9, 300
 not match does not overlap."""
 
 CLEARLY_MORE, CLEARLY_CLOSER = 0.1, 0.7
-"""Of the trials: who registers so many more pairs is better, else whose triangles close within this share of the other's
-error. Keypoints are quicker, and need not know where to look."""
+"""Of the trials: who registers so many more pairs is better, else whose triangles close within this share of what the
+other's do. Keypoints are quicker, and need not know where to look."""
 
 NOTHING_PX = 1e6
 """By which triangles fail to close where there are none."""
