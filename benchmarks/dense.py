@@ -1,6 +1,6 @@
 """Dense registration beside OpenCV's findTransformECC, and whether it knows how good it is and when it failed.
 
-    python benchmarks/dense.py [--scenes IDRiD_10,…] [--pairs 40] [--seed 1] [--json]
+    python benchmarks/dense.py [--scenes IDRiD_10,…] [--pairs 40] [--seed 1] [--plain] [--json]
 
 Frames come from the synthetic endoscope over the large pictures. Three tables a scene:
 starts    both from the same wrong starts, in bins of their error: the share within 1 px RMS of the truth, and the time
@@ -29,7 +29,7 @@ from smalti.geometry.family import AFFINE
 from smalti.records import Answer, Expectation, Pair, Points, Transforms
 from smalti.registration.dense import Prepared, prepare, register
 from smalti.synthetic.endoscopy.sequence import EndoscopeSequence
-from smalti.synthetic.endoscopy.settings import EndoscopeSettings
+from smalti.synthetic.endoscopy.settings import Camera, EndoscopeSettings, Light, Tissue
 from smalti.synthetic.scene import load_scene
 
 DATA = Path(os.environ.get("SMALTI_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -37,6 +37,12 @@ SCENES = ("IDRiD_10", "nasa_Apollo_8__Lunar_Crater", "nasa_bluemarble_ng_5400x27
 STARTS = ((0, 10, 2.5), (10, 20, 5.0), (20, 30, 7.5), (30, 40, 10.0))
 """From and to px of the centre, and degrees either way."""
 
+PLAIN = EndoscopeSettings(
+    tissue=Tissue(contrast=40.0),
+    light=Light(vignetting=0.0, spot=0.0, wetness=0.0, exposure=0.0),
+    camera=Camera(defocus_px=0.0, motion_blur=0.0, noise=1.0),
+    particles=0,
+)
 START_SIGMA = 20.0
 CONVERGED_PX = 1.0
 GAPS = (1, 3, 10)
@@ -47,10 +53,11 @@ def main() -> None:
     parser.add_argument("--scenes", default=",".join(SCENES), metavar="NAME,NAME,…")
     parser.add_argument("--pairs", type=int, default=40, metavar="N", help="of every row")
     parser.add_argument("--seed", type=int, default=1, metavar="S")
+    parser.add_argument("--plain", action="store_true", help="even light, full contrast, nothing that floats or glints")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     options = parser.parse_args()
     for name in options.scenes.split(","):
-        bench = Bench(name, options.seed)
+        bench = Bench(name, options.seed, PLAIN if options.plain else EndoscopeSettings())
         rng = np.random.default_rng(options.seed)
         tables = (bench.compare_starts, bench.measure_precision, bench.count_acceptances)
         for row in (row for table in tables for row in table(options.pairs, rng)):
@@ -60,10 +67,10 @@ def main() -> None:
 class Bench:
     """A sequence over one scene, whose frames are made and prepared once."""
 
-    def __init__(self, name: str, seed: int) -> None:
+    def __init__(self, name: str, seed: int, settings: EndoscopeSettings) -> None:
         self.name = name
         scene = load_scene(DATA / "large_images" / f"{name}.jpg")
-        self.sequence = EndoscopeSequence(scene, EndoscopeSettings(), seed)
+        self.sequence = EndoscopeSequence(scene, settings, seed)
         self._frames: dict[int, tuple[NDArray[np.uint8], NDArray[np.bool_], Prepared]] = {}
         self.prepare_seconds: list[float] = []
         height, width = self.sequence.field(0).shape
