@@ -26,6 +26,7 @@ FLOORS: dict[str, tuple[float, float | None]] = {
     "dendritic_cols0-2": (0.30, 0.27),
     "street_pan_test3": (2.69, 1.12),
     "airplane01": (1.31, 0.92),
+    "research_only/corneal_80": (1.46, None),
 }
 """Affine, homography; px."""
 
@@ -37,7 +38,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     options = parser.parse_args()
     if not options.json:
-        print("set                  frames  attempts   affine  limit   default  limit   median  held  parts  seconds")
+        print(f"{'set':<25} frames  attempts   affine  limit   default  limit   median  held  parts  seconds")
     for name in options.sets.split(","):
         found = measure(name, options.folder)
         print(json.dumps(found) if options.json else as_row(found), flush=True)
@@ -77,7 +78,7 @@ def measure(name: str, folder: Path) -> dict[str, Any]:
 def as_row(found: dict[str, Any]) -> str:
     limit = found["default_limit_px"]
     return (
-        f"{found['set']:<20} {found['frames_placed']:>3}/{found['frames']:<3} {found['attempts']:>8} "
+        f"{found['set']:<25} {found['frames_placed']:>3}/{found['frames']:<3} {found['attempts']:>8} "
         f"{found['affine_px']:>8.2f} {found['affine_limit_px']:>6.2f}  {found['default_px']:>8.2f} "
         f"{'-' if limit is None else format(limit, '.2f'):>6} {found['default_median_px']:>8.2f} {found['held']:>5} "
         f"{found['parts']:>6} {found['seconds']:>8.1f}"

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 from smalti.agents import OracleAgent
+from smalti.building.build import build
 from smalti.geometry.affine import apply, compose, invert
 from smalti.geometry.outline import Outline
 from smalti.interchange.landmarks_csv import read_landmarks
 from smalti.loop import ActiveLoop, StopRule
 from smalti.overlap.external import PositionSensor
+from smalti.project.evaluation import evaluate
 from smalti.records import Landmarks, Pair
 from smalti.suggestion.strategies.external_only import ExternalOnly
 
@@ -97,3 +99,22 @@ def test_a_real_table_of_landmarks_is_read_in_full() -> None:
     assert len(records) == 1270
     assert {len(record) for record in records} == {12}
     assert max(record.pair.j for record in records) == 74
+
+
+def test_scans_of_a_cornea_are_told_apart_and_every_frame_of_each_is_placed(tmp_path) -> None:
+    """Frames 36 to 50 of the sequence: two scans, and a frame before them that belongs to none."""
+    folder = folder_of("research_only/corneal_80")
+    with build(folder / "frames", tmp_path / "cornea", start="36", end="51", budget=4, finish="affine") as project:
+        placements = project.store.placements()
+    by_part: dict[int, list[int]] = {}
+    for placement in placements:
+        by_part.setdefault(placement.part, []).append(36 + placement.number)
+    assert sorted(map(sorted, by_part.values())) == [[*range(37, 43)], [*range(43, 51)]]
+    records = [
+        record.of_pair(Pair(record.pair.i - 36, record.pair.j - 36))
+        for record in read_landmarks(folder / "landmarks.csv")
+        if record.pair.i >= 36 and record.pair.j <= 50
+    ]
+    found = evaluate(placements, records)
+    assert found.pairs_apart == 0
+    assert found.relative_rmsd_px <= 1.25 * 1.46

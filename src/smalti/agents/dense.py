@@ -9,6 +9,7 @@ import numpy as np
 
 from smalti.records import Answer, Expectation, Pair
 from smalti.registration.dense import DenseSettings, Prepared, register
+from smalti.registration.fitting import find_fault
 
 ANYWHERE = Expectation(np.eye(2, 3), math.inf)
 
@@ -18,12 +19,17 @@ class DenseAgent:
 
     def __init__(self, prepared_of: Callable[[int], Prepared], settings: DenseSettings | None = None) -> None:
         self._prepared_of = prepared_of
-        self._settings = settings
+        self._settings = DenseSettings() if settings is None else settings
 
     def answer(self, pair: Pair) -> Answer:
         """Say yes with a grid of landmarks, or no and why, wherever the frames lie to each other."""
         return self.answer_expecting(pair, ANYWHERE)
 
     def answer_expecting(self, pair: Pair, expected: Expectation) -> Answer:
-        """Say yes with a grid of landmarks, or no and why; look where the frames are expected to lie."""
+        """Say yes with a grid of landmarks, or no and why; look where the frames are expected to lie.
+
+        A map that no camera makes is no expectation: between parts that only a guess joins, anything may come out.
+        """
+        if find_fault(expected.i_from_j, self._settings.plausible):
+            expected = ANYWHERE
         return register(pair, self._prepared_of(pair.i), self._prepared_of(pair.j), [expected], self._settings)

@@ -20,7 +20,6 @@ from smalti.geometry.outline import Outline
 from smalti.project.entries import Role
 from smalti.project.project import Project
 from smalti.records import Landmarks, Pair
-from smalti.registration.fitting import FitSettings
 
 TRIALS = 6
 """Triangles (n, n + 1, n + 2), spread over the sequence, that are registered in both ways to see which is better."""
@@ -35,9 +34,6 @@ other's do. Keypoints are quicker, and need not know where to look."""
 
 NOTHING_PX = 1e6
 """By which triangles fail to close where there are none."""
-
-FEWEST_TRUSTED = 30
-"""Matches that agree, from which on keypoints are believed where all pixels tell more: the paper's number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +86,7 @@ def choose_matchers(
     if by_pixels is None or not by_pixels.is_better_than(by_keypoints):
         near = Consultation([keypoints, dense, Anywhere(dense)])
         return Matchers(near, keypoints if by_pixels is None else Consultation([keypoints, dense]))
-    trusted = KeypointAgent(project.cache.keypoints, project.outline, FitSettings(least_inliers=FEWEST_TRUSTED))
-    near, far = Consultation([dense, trusted, Anywhere(dense)]), Consultation([dense, trusted])
+    near, far = Consultation([dense, keypoints, Anywhere(dense)]), Consultation([dense, keypoints])
     return Matchers(near, far, is_dense=True)
 
 
