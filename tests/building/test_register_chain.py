@@ -222,3 +222,42 @@ def test_a_run_of_two_frames_within_a_lost_stretch_does_not_end_it():
     fails = lost(8, 20)
     ask = Asked(lambda pair: fails(pair) and pair != Pair(13, 14), frames=30)
     assert register(ask, frames=30).bridges == (Pair(7, 21),)
+
+
+class Creeping(Asked):
+    """A camera that hardly moves, seen by a matcher that gets every step wrong by the same fraction of a pixel."""
+
+    def __init__(self, frames: int, bias: float) -> None:
+        super().__init__(noise=0.05, frames=frames)
+        self.truth[:, 0, 2] = np.arange(frames) * OUTLINE.width / 60
+        self.bias = bias
+
+    def landmarks(self, pair: Pair) -> Landmarks:
+        found = super().landmarks(pair)
+        off = self.bias if pair.j == pair.i + 1 else 0.0
+        return Landmarks(pair, found.points_i + np.array([off, 0.0]), found.points_j, 0.05)
+
+
+def test_checks_reach_as_far_as_asked_or_as_the_camera_still_shows_much_of_the_same():
+    creeping, quick = Creeping(40, 0.0), Asked(frames=40)
+    for ask in (creeping, quick):
+        register_chain(40, OUTLINE, ask, 100, longest_check=12)
+    reaches = [pair.j - pair.i for pair in creeping.pairs(Role.CHECK)]
+    assert max(reaches) == 12
+    assert all(pair.j - pair.i == 2 for pair in quick.pairs(Role.CHECK))
+
+
+def test_a_check_is_expected_where_the_links_between_put_it():
+    ask = Creeping(40, 0.0)
+    register_chain(40, OUTLINE, ask, 100, longest_check=12)
+    for pair in ask.pairs(Role.CHECK):
+        expected = ask.expected[pair]
+        assert expected is not None
+        assert expected.i_from_j[0, 2] == pytest.approx(ask.truth[pair.j, 0, 2] - ask.truth[pair.i, 0, 2], abs=1.0)
+
+
+def test_what_links_get_wrong_alike_shows_in_long_checks():
+    short, long = (register_chain(40, OUTLINE, Creeping(40, 0.1), 100, longest_check=k).noise for k in (2, 12))
+    honest = register_chain(40, OUTLINE, Creeping(40, 0.0), 100, longest_check=12).noise
+    assert long > 1.5 * short
+    assert honest == pytest.approx(1.0, abs=0.4)

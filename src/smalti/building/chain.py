@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
@@ -15,6 +15,7 @@ from smalti.adjustment.innovation import Agreement
 from smalti.adjustment.link import fit_link
 from smalti.adjustment.refinement import refine
 from smalti.belief import MEDIAN_CHI2
+from smalti.geometry.affine import apply, compose
 from smalti.geometry.outline import Outline
 from smalti.project.entries import Role
 from smalti.records import Answer, Expectation, Landmarks, Pair
@@ -36,7 +37,10 @@ STEADINESS = 0.05
 
 CHECKED_SHARE = 1 / 6
 FEWEST_CHECKS, MOST_CHECKS = 4, 24
-"""Triangles (n, n + 1, n + 2) that are closed to learn how good the links are."""
+"""Pairs (n, n + k) that are registered directly to learn how good the k links between them are."""
+
+FARTHEST_CHECKED = 0.35
+"""In shorter sides of a frame: how far the camera may have moved meanwhile."""
 
 SMALLEST_NOISE, LARGEST_NOISE = 0.3, 100.0
 
@@ -65,8 +69,12 @@ class Asking(Protocol):
         ...
 
 
-def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int) -> Chain:
-    """Register consecutive frames with at most `attempts` questions, and learn how good the links are."""
+def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, longest_check: int = 2) -> Chain:
+    """Register consecutive frames with at most `attempts` questions, and learn how good the links are.
+
+    For that, some frames are registered with one up to `longest_check` frames on. The longer, the more is seen of what
+    neighbouring links get wrong alike, if the matcher can see that far.
+    """
     links = _follow(frames, outline, ask)
     spare = attempts - (frames - 1)
     bridges: list[Pair] = []
@@ -85,8 +93,8 @@ def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int) ->
                 part[part == part[pair.j]] = part[pair.i]
                 break
     closed = []
-    for pair in _triangles(frames, links, tried)[: max(spare, 0)]:
-        answer = ask(pair, Role.CHECK)
+    for pair, expected in _checks(frames, outline, links, tried, longest_check)[: max(spare, 0)]:
+        answer = ask(pair, Role.CHECK, expected)
         if answer.landmarks is not None:
             closed.append(answer.landmarks)
     noise = measured_noise(links, closed, outline)
@@ -109,20 +117,20 @@ def _follow(frames: int, outline: Outline, ask: Asking) -> list[Landmarks]:
 
 
 def measured_noise(links: Sequence[Landmarks], closed: Sequence[Landmarks], outline: Outline) -> float:
-    """Return the noise of links in units of their landmarks' σ, from how well triangles (n, n + 1, n + 2) close.
+    """Return the noise of links in units of their landmarks' σ, from how well they agree with links across them.
 
-    Perspective, relief and neighbouring landmarks that err alike make a link worse than its many landmarks suggest. The
-    median does not see the few links that are wrong.
+    Perspective, relief, light that moves and neighbouring landmarks that err alike make links worse than their many
+    landmarks suggest. The median does not see the few links that are wrong.
     """
     by_pair = {landmarks.pair: landmarks for landmarks in links}
     chi2 = []
     for across in closed:
-        first = across.pair.i
-        sides = [by_pair.get(Pair(first, first + 1)), by_pair.get(Pair(first + 1, first + 2))]
+        first, last = across.pair.i, across.pair.j
+        sides = [by_pair.get(Pair(n, n + 1)) for n in range(first, last)]
         known = [fit_link(_renumbered(side, first)) for side in sides if side is not None]
-        if len(known) == 2:
-            triangle = Adjustment(3, outline, known)
-            chi2.append(Agreement(triangle, refine(triangle)).of_new(fit_link(_renumbered(across, first))))
+        if len(known) == last - first:
+            between = Adjustment(last - first + 1, outline, known)
+            chi2.append(Agreement(between, refine(between)).of_new(fit_link(_renumbered(across, first))))
     if not chi2:
         return 1.0
     return float(np.clip(np.sqrt(np.median(chi2) / MEDIAN_CHI2), SMALLEST_NOISE, LARGEST_NOISE))
@@ -180,17 +188,36 @@ def _bridges(first: int, frames: int) -> Iterator[Pair]:
             yield Pair(first - before, first + after)
 
 
-def _triangles(frames: int, links: Sequence[Landmarks], tried: set[Pair]) -> list[Pair]:
-    """Return pairs (n, n + 2) spread over the sequence, both of whose sides are registered."""
-    have = {landmarks.pair for landmarks in links}
+def _checks(
+    frames: int, outline: Outline, links: Sequence[Landmarks], tried: set[Pair], longest: int
+) -> list[tuple[Pair, Expectation]]:
+    """Return pairs spread over the sequence, all of whose frames between are registered, and what the links expect."""
+    by_pair = {landmarks.pair: landmarks for landmarks in links}
     possible = [
-        Pair(n, n + 2)
+        n
         for n in range(frames - 2)
-        if Pair(n, n + 1) in have and Pair(n + 1, n + 2) in have and Pair(n, n + 2) not in tried
+        if Pair(n, n + 1) in by_pair and Pair(n + 1, n + 2) in by_pair and Pair(n, n + 2) not in tried
     ]
     wanted = int(np.clip(round(CHECKED_SHARE * frames), FEWEST_CHECKS, MOST_CHECKS))
     chosen = np.unique(np.linspace(0, len(possible) - 1, min(wanted, len(possible))).round().astype(int))
-    return [possible[n] for n in chosen]
+    return [_reach_on(possible[n], outline, by_pair, longest) for n in chosen]
+
+
+def _reach_on(
+    first: int, outline: Outline, by_pair: Mapping[Pair, Landmarks], longest: int
+) -> tuple[Pair, Expectation]:
+    """Return the farthest frame that still shows much of what a frame shows, and where the links put it."""
+    sigma = STEADINESS * 2 * outline.outer_half_side
+    reach = FARTHEST_CHECKED * min(outline.width, outline.height)
+    first_from_last = fit_link(by_pair[Pair(first, first + 1)]).i_from_j
+    last = first + 1
+    while last - first < max(longest, 2) and Pair(last, last + 1) in by_pair:
+        further = compose(first_from_last, fit_link(by_pair[Pair(last, last + 1)]).i_from_j)
+        moved = float(np.linalg.norm(apply(further, outline.centre[None])[0] - outline.centre))
+        if last - first >= 2 and moved > reach:
+            break
+        first_from_last, last = further, last + 1
+    return Pair(first, last), Expectation(first_from_last, sigma)
 
 
 def _guess(pair: Pair, outline: Outline) -> Landmarks:

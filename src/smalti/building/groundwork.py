@@ -28,6 +28,9 @@ from smalti.project.project import Project
 from smalti.records import Answer, Expectation, Pair
 from smalti.suggestion.strategies import strategy_named
 
+FARTHEST_SEEN = 16
+"""Frames on, at video rate: a scope's light and perspective change slowly, and so does what links get wrong by them."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groundwork:
@@ -60,7 +63,8 @@ def lay_groundwork(
     with timed(project, "chain"):
         matchers = choose_matchers(project, sight, matcher, settings.registration, used)
         questions = Questions(project.store, matchers.of_role, used)
-        chain = _register(project, questions, len(used), progress)
+        longest_check = FARTHEST_SEEN if matchers.is_dense else 2
+        chain = _register(project, questions, len(used), progress, longest_check)
     with timed(project, "looks"):
         looks = _looks(project, sight, matchers, used, settings.seed)
     start = _begin(project, chain, looks, len(used), settings, questions, least_part)
@@ -93,7 +97,7 @@ def _read(project: Project, source: FrameSource, sight: Sight, progress: Progres
     return frames
 
 
-def _register(project: Project, questions: Questions, frames: int, progress: Progress) -> Chain:
+def _register(project: Project, questions: Questions, frames: int, progress: Progress, longest_check: int) -> Chain:
     with progress.stage("chain", frames - 1) as step:
 
         def ask(pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
@@ -101,7 +105,7 @@ def _register(project: Project, questions: Questions, frames: int, progress: Pro
                 step()
             return questions.ask(pair, role, expected)
 
-        return register_chain(frames, project.outline, ask, 2 * frames)
+        return register_chain(frames, project.outline, ask, 2 * frames, longest_check)
 
 
 def _looks(project: Project, sight: Sight, matchers: Matchers, used: Sequence[int], seed: int) -> WeightedSignatures:
