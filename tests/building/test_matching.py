@@ -35,6 +35,7 @@ def prepared(folder, images, **options):
     with project:
         groundwork = lay_groundwork(project, frames, settings, None, Silence())
         answers = [entry.answer for entry in project.store.answers() if entry.role is Role.CHAIN]
+        assert project.info()["registered_by"] == ("all pixels" if "chance" in answers[0].reason else "keypoints")
         return groundwork, project.store.fact("trials"), answers
 
 

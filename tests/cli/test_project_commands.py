@@ -73,6 +73,7 @@ def test_info_counts_frames_questions_and_links(built, capfd):
     assert info["parts"] == 1
     assert info["chain"]["links"] == FRAMES - 1
     assert info["chain"]["bridges"] == 0
+    assert info["registered_by"] == "keypoints"
     assert info["asked"] == info["yes"] + info["no"] + info["unsure"] == BUDGET
     assert info["held"] == 0
     assert info["attempts"] == BUDGET + FRAMES - 1 + info["chain"]["checks"] <= 3 * FRAMES

@@ -63,6 +63,7 @@ def lay_groundwork(
     with timed(project, "chain"):
         matchers = choose_matchers(project, sight, matcher, settings.registration, used)
         questions = Questions(project.store, matchers.of_role, used)
+        project.store.keep_facts(registered_by=matchers.name)
         longest_check = FARTHEST_SEEN if matchers.is_dense else 2
         chain = _register(project, questions, len(used), progress, longest_check)
     with timed(project, "looks"):

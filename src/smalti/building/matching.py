@@ -32,6 +32,8 @@ CLEARLY_MORE, CLEARLY_CLOSER = 0.1, 0.7
 """Of the trials: who registers so many more pairs is better, else whose triangles close within this share of what the
 other's do. Keypoints are quicker, and need not know where to look."""
 
+KEYPOINTS, PIXELS = "keypoints", "all pixels"
+
 NOTHING_PX = 1e6
 """By which triangles fail to close where there are none."""
 
@@ -62,6 +64,7 @@ class Matchers:
 
     near: Agent
     far: Agent
+    name: str  # of who is asked first, in words
     is_dense: bool = False  # whether looks go by all pixels too
 
     def of_role(self, role: Role) -> Agent:
@@ -75,19 +78,19 @@ def choose_matchers(
     """Return a matcher of the user's, or those that serve this sequence best."""
     if matcher is not None:
         agent = CallableAgent(matcher, project.source.read, project.outline)
-        return Matchers(agent, agent)
+        return Matchers(agent, agent, "a matcher of one's own")
     keypoints = KeypointAgent(project.cache.keypoints, project.outline)
     dense = DenseAgent(sight.prepared)
     if registration == "keypoints":
-        return Matchers(keypoints, keypoints)
+        return Matchers(keypoints, keypoints, KEYPOINTS)
     if registration == "dense":
-        return Matchers(Consultation([dense, Anywhere(dense)]), dense, is_dense=True)
+        return Matchers(Consultation([dense, Anywhere(dense)]), dense, PIXELS, is_dense=True)
     by_keypoints, by_pixels = _trials(project, keypoints, dense, used)
     if by_pixels is None or not by_pixels.is_better_than(by_keypoints):
         near = Consultation([keypoints, dense, Anywhere(dense)])
-        return Matchers(near, keypoints if by_pixels is None else Consultation([keypoints, dense]))
+        return Matchers(near, keypoints if by_pixels is None else Consultation([keypoints, dense]), KEYPOINTS)
     near, far = Consultation([dense, keypoints, Anywhere(dense)]), Consultation([dense, keypoints])
-    return Matchers(near, far, is_dense=True)
+    return Matchers(near, far, PIXELS, is_dense=True)
 
 
 def _trials(project: Project, keypoints: Agent, dense: Agent, used: Sequence[int]) -> tuple[Trial, Trial | None]:

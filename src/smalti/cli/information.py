@@ -33,6 +33,7 @@ def described(info: dict[str, Any]) -> str:
         f"frames      {frames['read']} read, {frames['placed']} placed, {frames['set_aside']} set aside, "
         f"{frames['not_placed']} not placed",
         f"parts       {info['parts']}",
+        f"registered  by {info['registered_by'] or 'keypoints'}",
         f"chain       {chain['links']} links, {chain['bridges']} bridges, {chain['checks']} checks",
         f"asked       {info['asked']}: {info['yes']} yes, {info['no']} no, {info['unsure']} unsure; "
         f"{info['held']} held; {info['attempts']} attempts in all",

@@ -226,7 +226,10 @@ class Project:
         roles = Counter(entry.role for entry in answers if entry.answer.pair in believed)
         facts = {
             name: self.store.fact(name)
-            for name in ("predicted_error_px", "chain_error_px", "left_out_px", "finish", "noise", "stopped")
+            for name in (
+                *("registered_by", "predicted_error_px", "chain_error_px", "left_out_px", "finish", "noise"),
+                "stopped",
+            )
         }
         return {
             "folder": str(self.folder),
