@@ -397,3 +397,30 @@ def test_where_most_frames_hang_on_guesses_all_of_them_are_asked_about():
     gaps = [Pair(n, n + 1) for n in range(FRAMES - 1)]
     state = started(without=gaps, guesses=gaps, least_part=3)
     assert state.suggest(1)
+
+
+def test_a_person_who_contradicts_a_chain_makes_it_count_less_and_one_who_agrees_does_not():
+    start = started()
+    agreed, contradicted = start.record(by_person(ACROSS[0])), start.record(by_person(ACROSS[0], FAR))
+    assert agreed.noise < 1.5 * start.noise
+    assert contradicted.noise == pytest.approx(2.0 * start.noise)  # no more by one answer
+    chain_link, before = (state.adjustment.links[Pair(3, 4)].root for state in (contradicted, start))
+    np.testing.assert_allclose(chain_link, before / 2.0)
+
+
+def test_what_a_person_told_counts_in_full_however_the_chain_is_loosened():
+    first = started().record(by_person(ACROSS[0]))
+    loosened = first.record(by_person(ACROSS[1], FAR))
+    assert loosened.noise > first.noise
+    np.testing.assert_array_equal(loosened.adjustment.links[ACROSS[0]].root, first.adjustment.links[ACROSS[0]].root)
+
+
+def test_links_of_a_matcher_that_come_later_are_as_loose_as_those_before():
+    state = started().record(by_person(ACROSS[0], FAR))
+    recorded = state.record(yes(ACROSS[1]))
+    later = {**recorded.adjustment.links, **recorded.held}[ACROSS[1]]
+    np.testing.assert_allclose(later.root, fit_link(told(ACROSS[1])).root / state.noise)
+
+
+def test_a_matcher_that_contradicts_the_chain_does_not_loosen_it():
+    assert started().record(yes(ACROSS[0], FAR)).noise == started().noise

@@ -34,6 +34,12 @@ FEWEST_BETWEEN_JUDGEMENTS = 8
 FEWEST_REFUSALS, MOST_REFUSALS = 6, 60
 """Refusals, two more for every frame it has, after which a part that only a guess joins is not asked about any more."""
 
+FREEDOM = 6
+"""Of a link's χ²."""
+
+LARGEST_GROWTH = 4.0
+"""Of the noise's variance by one answer: a person may err, too."""
+
 ALIKE_WITHIN = 3
 """Pairs whose frames are this near teach much the same."""
 
@@ -236,7 +242,11 @@ class ActiveLoop:
             return recorded._with(replace(self._belief, adjustment=self.adjustment.change(link)))
         if self.largest_chi2 is None:
             return recorded._with(replace(self._belief, adjustment=self.adjustment.add(link)))
-        belief = self._belief.insist(link) if answer.author is Author.PERSON else self._belief.receive(link)
+        if answer.author is Author.PERSON:
+            recorded = recorded._loosened(link, len(self.insisted))
+            belief = recorded._belief.insist(link)
+        else:
+            belief = self._belief.receive(link)
         found = sum(earlier.landmarks is not None for earlier in recorded.answers)
         if found % max(FEWEST_BETWEEN_JUDGEMENTS, self.adjustment.frames // 5) == 0:
             belief = belief.settle(recorded.landmarks, recorded.insisted)
@@ -358,6 +368,27 @@ class ActiveLoop:
             given_up |= small
         given_up[np.argmax(sizes)] = False
         return GivenUp(part, given_up)
+
+    def _loosened(self, told: Link, earlier: int) -> ActiveLoop:
+        """Return the state with the matcher's links counting less, if what a person tells shows that they drift.
+
+        Noise can be measured from neighbouring frames; what bends all links the same way, perspective or a lamp that
+        moves with the scope, adds up unseen until somebody comes back to a place. The χ² of a person's links, `earlier`
+        of which came before this one, has a mean of 6 if the noise is right.
+        """
+        seen = FREEDOM * (1 + earlier)
+        growth = min((seen + self.agreement.of_new(told)) / (seen + FREEDOM), LARGEST_GROWTH)
+        if growth <= 1.0:
+            return self
+        kept = self.insisted | self.priors
+        weights = {pair: 1.0 if pair in kept else 1.0 / growth for pair in self.adjustment.links}
+        held = {pair: replace(link, root=link.root / np.sqrt(growth)) for pair, link in self.held.items()}
+        return replace(
+            self,
+            covariance=LocalCovariance(self.adjustment.weighted(weights), self.covariance.mosaic_from_frame),
+            noise=self.noise * float(np.sqrt(growth)),
+            held=held,
+        )
 
     def _link(self, landmarks: Landmarks, author: Author) -> Link:
         return _link(landmarks, self.adjustment.family, 1.0 if author is Author.PERSON else self.noise)

@@ -73,7 +73,7 @@ def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, lo
     """Register consecutive frames with at most `attempts` questions, and learn how good the links are.
 
     For that, some frames are registered with one up to `longest_check` frames on. The longer, the more is seen of what
-    neighbouring links get wrong alike, and the less the chain drifts, if the matcher can see that far.
+    neighbouring links get wrong alike, if the matcher can see that far.
     """
     links = _follow(frames, outline, ask)
     spare = attempts - (frames - 1)
@@ -199,9 +199,6 @@ def _checks(
         if Pair(n, n + 1) in by_pair and Pair(n + 1, n + 2) in by_pair and Pair(n, n + 2) not in tried
     ]
     wanted = int(np.clip(round(CHECKED_SHARE * frames), FEWEST_CHECKS, MOST_CHECKS))
-    if longest > 2:
-        # Long ones hold the chain together as well: each frame between the ends lies below two of them.
-        wanted = max(wanted, 2 * frames // longest)
     chosen = np.unique(np.linspace(0, len(possible) - 1, min(wanted, len(possible))).round().astype(int))
     return [_reach_on(possible[n], outline, by_pair, longest) for n in chosen]
 
