@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import json
 import os
 import sys
@@ -40,6 +41,7 @@ def main():
     app = make_app(desk, Guard.of_address("127.0.0.1", "127.0.0.1", 0, None), PAGE)
     Client(app).get("/api/state")
     warm_up(sys.argv[1])
+    gc.collect()  # a child that freed what is left of a decoder would wait for its threads for ever
     print("ready", flush=True)
     server = None
     for line in sys.stdin:
