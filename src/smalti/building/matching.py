@@ -24,7 +24,7 @@ from smalti.records import Landmarks, Pair
 TRIALS = 6
 """Triangles (n, n + 1, n + 2), spread over the sequence, that are registered in both ways to see which is better."""
 
-GOOD_SHARE, GOOD_LANDMARKS = 0.9, 300
+GOOD_SHARE, GOOD_LANDMARKS = 0.9, 200
 """Of the trials, and of the median one: keypoints that match so often and so many are enough, and a pair that they do
 not match does not overlap."""
 
