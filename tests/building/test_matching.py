@@ -28,7 +28,9 @@ def dull(image, rng):
 
 def prepared(folder, images, **options):
     settings = BuildSettings(**options)
-    source = write_images(folder / "images", images)
+    source = folder / "images"
+    if not source.exists():
+        write_images(source, images)
     frames = open_source(source)
     project = Project.begin(folder / "project", frames, str(source), settings.binding())
     project.source = frames
@@ -67,6 +69,14 @@ def test_who_asks_for_one_way_gets_it(tmp_path, clear, registration, word):
     _, trials, answers = prepared(tmp_path, images[:4], registration=registration)
     assert trials is None
     assert all(word in answer.reason for answer in answers)
+
+
+def test_a_project_goes_on_with_the_way_it_began_with(tmp_path, clear):
+    _, images = clear
+    prepared(tmp_path, images[:4], registration="dense")
+    groundwork, trials, _ = prepared(tmp_path, images[:4])
+    assert trials is None
+    assert all(landmarks.sigma != 1.0 for landmarks in groundwork.chain.links)
 
 
 def test_an_unknown_way_is_refused_by_the_names_of_those_there_are():

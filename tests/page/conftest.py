@@ -53,9 +53,9 @@ def film(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def prepared(film, tmp_path_factory):
-    """The folder of a project about which nothing has been asked yet."""
+    """The folder of a project about which nothing has been asked yet, and whose chain drifts: by keypoints."""
     folder = tmp_path_factory.mktemp("prepared") / "rounds.smalti"
-    with Program(film, "-o", folder) as program:
+    with Program(film, "-o", folder, "--registration", "keypoints") as program:
         program.wait_until_asking()
         program.stop()
     return folder

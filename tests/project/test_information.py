@@ -17,7 +17,7 @@ from tests.project.folders import begin, finish, write_images
 
 KEYS = {
     *("folder", "source", "frames", "parts", "chain", "asked", "yes", "no", "unsure", "held", "attempts"),
-    *("predicted_error_px", "chain_error_px", "left_out_px", "finish", "noise", "stopped", "seconds"),
+    *("registered_by", "predicted_error_px", "chain_error_px", "left_out_px", "finish", "noise", "stopped", "seconds"),
 }
 
 

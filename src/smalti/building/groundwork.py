@@ -17,7 +17,7 @@ from smalti.building.matching import Matchers, choose_matchers
 from smalti.building.progress import Progress
 from smalti.building.questions import Questions
 from smalti.building.reading import read_frames
-from smalti.building.settings import BuildSettings
+from smalti.building.settings import BuildSettings, Registration
 from smalti.building.sight import Sight
 from smalti.errors import InputError
 from smalti.frames.source import FrameSource
@@ -61,7 +61,7 @@ def lay_groundwork(
         frames = _read(project, source, sight, progress)
         used = tuple(frame.number for frame in frames if not frame.reason)
     with timed(project, "chain"):
-        matchers = choose_matchers(project, sight, matcher, settings.registration, used)
+        matchers = choose_matchers(project, sight, matcher, _registration(project, settings.registration), used)
         questions = Questions(project.store, matchers.of_role, used)
         project.store.keep_facts(registered_by=matchers.name)
         longest_check = FARTHEST_SEEN if matchers.is_dense else 2
@@ -96,6 +96,14 @@ def _read(project: Project, source: FrameSource, sight: Sight, progress: Progres
         worst = next(frame for frame in frames if frame.reason)
         raise InputError(f"{source.path}: fewer than two frames are usable; {worst.label} is {worst.reason}")
     return frames
+
+
+def _registration(project: Project, asked: Registration) -> Registration:
+    """Return how pairs are registered: as asked for, or as before; a project from before there was a choice stays."""
+    if asked == "auto":
+        asked = project.store.fact("registration") or ("keypoints" if project.store.answers() else "auto")
+    project.store.keep_facts(registration=asked)
+    return asked
 
 
 def _register(project: Project, questions: Questions, frames: int, progress: Progress, longest_check: int) -> Chain:
