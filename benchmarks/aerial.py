@@ -28,8 +28,9 @@ from smalti.appearance.words import signatures_of
 from smalti.belief import LARGEST_CHI2
 from smalti.building.chain import register_chain
 from smalti.building.finish import finish_parts
-from smalti.building.sight import Sight, in_gray
+from smalti.building.sight import Sight
 from smalti.experiments.figures import COLOURS, OTHER_COLOUR
+from smalti.frames.gray import in_gray
 from smalti.frames.source import FrameSource, open_source
 from smalti.geometry.affine import square
 from smalti.geometry.outline import Outline

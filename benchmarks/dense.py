@@ -24,6 +24,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.frames.gray import in_gray
 from smalti.geometry.affine import IDENTITY, apply
 from smalti.geometry.family import AFFINE
 from smalti.records import Answer, Expectation, Pair, Points, Transforms
@@ -158,7 +159,7 @@ class Bench:
 
     def frame(self, n: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_], Prepared]:
         if n not in self._frames:
-            gray = np.asarray(cv2.cvtColor(self.sequence.frame(n), cv2.COLOR_RGB2GRAY), np.uint8)
+            gray = in_gray(self.sequence.frame(n))
             field = self.sequence.field(n)
             began = time.perf_counter()
             prepared = prepare(gray, field)

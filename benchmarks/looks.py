@@ -19,7 +19,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
@@ -27,6 +26,7 @@ from scipy.stats import rankdata
 from smalti.appearance.grid import Describe, View, grid_signatures
 from smalti.appearance.patches import describe_patches
 from smalti.appearance.words import signatures_of
+from smalti.frames.gray import in_gray
 from smalti.frames.visibility import FrameMasks
 from smalti.geometry.outline import Outline
 from smalti.registration.keypoints import find_keypoints
@@ -69,7 +69,7 @@ def measure(scene: str, frames: int, every: int, seed: int) -> list[dict[str, An
     images = [sequence.read(int(n)) for n in numbers]
     chosen = np.linspace(0, len(images) - 1, FIELD_SAMPLES).round().astype(int)
     masks = FrameMasks.of_sample(images[k] for k in chosen)
-    views = [(np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), np.uint8), masks.of(image)) for image in images]
+    views = [(in_gray(image), masks.of(image)) for image in images]
     found = []
     for name, make in WAYS.items():
         began = time.perf_counter()

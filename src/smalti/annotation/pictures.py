@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from smalti.annotation.messages import Sheets
 from smalti.building.progress import Progress, Silence
 from smalti.errors import OutputError, SmaltiError, UsageError
+from smalti.frames.gray import in_gray
 from smalti.frames.video import VideoSource
 from smalti.project.project import Project
 from smalti.rendering.formats.files import naming, replacing
@@ -175,7 +176,7 @@ class Pictures:
             return self._project.source.read(number)
 
     def _read_gray(self, number: int) -> NDArray[np.uint8]:
-        gray = np.asarray(cv2.cvtColor(self._read(number), cv2.COLOR_RGB2GRAY), dtype=np.uint8)
+        gray = in_gray(self._read(number))
         gray.setflags(write=False)
         return gray
 

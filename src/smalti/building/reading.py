@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.building.progress import Progress, Step
-from smalti.building.sight import Sight, in_gray
+from smalti.building.sight import Sight
 from smalti.errors import InputError
+from smalti.frames.gray import in_gray
 from smalti.frames.quality import FrameMeasure, measure_views, unusable
 from smalti.frames.source import FrameSource
 from smalti.project.cache import Cache

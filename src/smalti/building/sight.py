@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.frames.gray import in_gray
 from smalti.frames.mask import read_mask
 from smalti.frames.source import FrameSource
 from smalti.frames.visibility import FrameMasks
@@ -77,8 +77,3 @@ class Sight:
         frames = len(self._source)
         numbers = np.unique(np.linspace(0, frames - 1, min(SAMPLES, frames)).round().astype(int))
         return (image for _, image in self._source.read_many(numbers.tolist()))
-
-
-def in_gray(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return a frame (h, w, 3) in gray (h, w)."""
-    return np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), dtype=np.uint8)

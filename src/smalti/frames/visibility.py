@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from smalti.frames.disc import find_own_field
 from smalti.frames.field import find_fixed_field, find_margin, find_overlays
+from smalti.frames.gray import in_gray
 from smalti.frames.highlights import Highlights
 from smalti.frames.region import Region, edge_of, grow, shrink
 from smalti.frames.steadiness import Steadiness
@@ -54,11 +54,11 @@ class FrameMasks:
         # Only a surround tells of a scope, and only a scope of tools.
         surrounded = changes or float(field[edge_of(field.shape)].mean()) < _SURROUNDED_EDGE
         palette = Palette.of(colours) if surrounded else Palette.of_everything()
-        return cls(field, changes, Highlights.of([_gray(of_frame[None])[0] for of_frame in colours]), palette)
+        return cls(field, changes, Highlights.of([in_gray(of_frame[None])[0] for of_frame in colours]), palette)
 
     def of(self, image: NDArray[np.uint8]) -> Region:
         """Return where a frame (h, w, 3) shows the scene, (h, w)."""
-        gray = _gray(image)
+        gray = in_gray(image)
         field = self.field
         if self.disc_changes:
             field = field & find_own_field(gray, find_margin(gray.shape))
@@ -77,7 +77,7 @@ class _Sample:
 def _look_at(images: Iterable[NDArray[np.uint8]], samples: list[_Sample]) -> Iterator[NDArray[np.uint8]]:
     """Yield the frames in gray, and note what is asked of them later."""
     for image in images:
-        gray = _gray(image)
+        gray = in_gray(image)
         samples.append(_Sample(_thin(image), _thin(find_own_field(gray, 0))))
         yield gray
 
@@ -95,7 +95,3 @@ def _disc_changes(own_fields: Sequence[Region]) -> bool:
 def _thin(image: NDArray[_Pixel]) -> NDArray[_Pixel]:
     step = -(-max(image.shape[:2]) // _SAMPLE_SIDE)
     return image[::step, ::step].copy()  # a view would keep all of the frame
-
-
-def _gray(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    return np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), dtype=np.uint8)
