@@ -14,9 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from smalti.experiments.worlds import OUTLINE, world_named
-from smalti.loop import ActiveLoop
+from smalti.experiments.experiment import experiment_named
+from smalti.geometry.family import AFFINE
+from smalti.loop import StopRule
 from smalti.suggestion.reward import position_probability_bounds
+from smalti.suggestion.strategies import strategy_named
 from smalti.suggestion.strategies.sawhney import arc_lengths
 
 Rows = list[dict[str, str]]
@@ -66,16 +68,18 @@ def print_prediction(runs: Runs) -> None:
 
 def print_reasons(name: str, frames: int, seeds: list[str]) -> None:
     """What the chain alone says of the pairs that would close the loop: overlapping, over half the sequence apart."""
-    world = world_named(name, frames)
-    pairs = np.unique(world.shown_in_both[0], axis=0)
-    i, j = pairs[pairs[:, 1] - pairs[:, 0] > frames / 2].T
     lines = []
-    for seed in seeds:
-        agent = world.agent(int(seed))
-        view = ActiveLoop.start(frames, OUTLINE, world.chain(agent), external=world.external).view
+    for seed in map(int, seeds):
+        experiment = experiment_named(name).make(frames, seed, None)
+        pairs = experiment.overlapping
+        i, j = pairs[pairs[:, 1] - pairs[:, 0] > frames / 2].T
+        agent = experiment.agent(seed, chain_noise=1.0)
+        view = experiment.start(agent, experiment.external, strategy_named("paper"), AFFINE, StopRule()).view
         _, upper = position_probability_bounds(view.centres)
         probability = np.maximum(0.0, 1.0 - arc_lengths(view)[i, j])
-        lines.append([seed, f"{upper[i, j].max():.3f}", f"{probability.max():.3f}", f"{np.mean(probability > 0):.0%}"])
+        lines.append(
+            [str(seed), f"{upper[i, j].max():.3f}", f"{probability.max():.3f}", f"{np.mean(probability > 0):.0%}"]
+        )
     print_table(
         [
             *("seed", "largest Υ of a pair that closes the loop", "largest 1 - l (Sawhney's probability)"),

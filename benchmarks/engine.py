@@ -41,6 +41,7 @@ from smalti.belief import LARGEST_CHI2
 from smalti.experiments.worlds import OUTLINE
 from smalti.loop import ActiveLoop
 from smalti.records import Verdict
+from smalti.suggestion.strategies.paper import Paper
 from stages import Stopwatch, print_stages
 
 SIZES = (1000, 3000, 10_000, 100_000)
@@ -173,7 +174,9 @@ def time_answers(
     first = ground.answer_of(Verdict.YES, [], {landmarks.pair for landmarks in (*chain, *given)}, rng)
     begin = time.perf_counter()
     tested = LARGEST_CHI2 if frames <= MOST_REFINED else None
-    state = ActiveLoop.start(frames, OUTLINE, [*chain, *given], external=ground.world.external, largest_chi2=tested)
+    state = ActiveLoop.start(
+        frames, OUTLINE, [*chain, *given], external=ground.world.external, strategy=Paper(), largest_chi2=tested
+    )
     # From the first yes on, the refined mosaic asks, as in the product.
     state = state.replay([*refused, first])
     _ = state.best

@@ -16,6 +16,7 @@ from smalti.geometry.affine import square
 from smalti.loop import ActiveLoop, StopReason, StopRule
 from smalti.overlap.signatures import WeightedSignatures
 from smalti.records import Answer, Landmarks, Pair, Verdict
+from smalti.suggestion.strategies.paper import Paper
 from smalti.suggestion.strategies.xia import Xia
 
 SEED = 4
@@ -25,7 +26,10 @@ UNSURE = Pair(7, 27)
 
 def started(world: World, stop_rule: StopRule | None = None) -> ActiveLoop:
     chain = world.chain(world.agent(SEED))
-    return ActiveLoop.start(world.frames, OUTLINE, chain, external=world.external, stop_rule=stop_rule)
+    # The paper's strategy: a loop that learns the noise depends on the order in which it learned it.
+    return ActiveLoop.start(
+        world.frames, OUTLINE, chain, external=world.external, strategy=Paper(), stop_rule=stop_rule
+    )
 
 
 def log_of(world: World) -> list[Answer]:
@@ -285,11 +289,11 @@ def test_target_stops_the_loop_at_the_first_state_that_reaches_it() -> None:
     world = raster(30)
     agent = world.agent(SEED)
     free = [started(world), *started(world, StopRule(budget=6)).run(agent)]
-    target = (free[3].predicted_error_px + min(state.predicted_error_px for state in free[:3])) / 2
-    assert free[3].predicted_error_px < target
+    target = (free[3].error_bound_px + min(state.error_bound_px for state in free[:3])) / 2
+    assert free[3].error_bound_px < target
     start = started(world, StopRule(target_px=target))
     states = [start, *start.run(agent)]
-    assert all(state.predicted_error_px > target for state in states[:-1])
+    assert all(state.error_bound_px > target for state in states[:-1])
     assert len(states) == 4
     assert states[-1].stop_reason() is StopReason.TARGET
 

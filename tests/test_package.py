@@ -27,7 +27,7 @@ def test_folders_import_only_folders_before_them():
         *("errors", "compiled", "records", "geometry", "georeference", "synthetic", "frames", "rendering"),
         *("adjustment", "registration", "appearance", "overlap", "suggestion", "interchange", "agents", "belief"),
         "loop",
-        *("project", "film", "report", "building", "annotation", "server", "experiments", "cli"),
+        *("project", "film", "report", "building", "replaying", "annotation", "server", "experiments", "cli"),
     )
     for path in (ROOT / "src" / "smalti").rglob("*.py"):
         room = path.relative_to(ROOT / "src" / "smalti").with_suffix("").parts[0]

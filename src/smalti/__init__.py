@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from smalti.project.uncertainty import Uncertainty
     from smalti.records import Answer, Expectation, Landmarks, Pair, Suggestion, Verdict
     from smalti.rendering.mosaic import Mosaic
+    from smalti.replaying.order import Replay
+    from smalti.replaying.replay import replay
     from smalti.suggestion.strategies import STRATEGIES, Strategy, strategy_named
     from smalti.suggestion.view import View
     from smalti.synthetic.endoscopy.sequence import EndoscopeSequence
@@ -77,6 +79,8 @@ _HOME = {
     "Mosaic": "smalti.rendering.mosaic",
     "SyntheticSequence": "smalti.synthetic.sequence",
     "make_film": "smalti.film.film",
+    "replay": "smalti.replaying.replay",
+    "Replay": "smalti.replaying.order",
     "fit_link": "smalti.adjustment.link",
     "refine": "smalti.adjustment.refinement",
     "strategy_named": "smalti.suggestion.strategies",
@@ -110,6 +114,7 @@ __all__ = [
     "PrecomputedAgent",
     "Project",
     "Refinement",
+    "Replay",
     "SimulatedPerson",
     "SmaltiError",
     "StopReason",
@@ -125,6 +130,7 @@ __all__ = [
     "fit_link",
     "make_film",
     "refine",
+    "replay",
     "strategy_named",
 ]
 

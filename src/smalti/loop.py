@@ -8,24 +8,29 @@ from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smalti.adjustment.adjustment import Adjustment, Reference
+from smalti.adjustment.components import UNESTIMATED, Components, estimate_components, reweigh
 from smalti.adjustment.innovation import Agreement
 from smalti.adjustment.link import Link, fit_link
 from smalti.adjustment.local_covariance import LocalCovariance
 from smalti.adjustment.refinement import Refinement, refine
 from smalti.agents.agent import Agent, ExpectingAgent, ask
-from smalti.belief import FIRST_SURPRISES, LARGEST_CHI2, Belief
+from smalti.belief import ENOUGH_GAIN, FIRST_SURPRISES, LARGEST_CHI2, Belief
 from smalti.errors import ModelError, PairError
 from smalti.geometry.affine import compose, invert
 from smalti.geometry.family import AFFINE, Family
 from smalti.geometry.outline import Outline
 from smalti.overlap.external import ExternalModel, NoExternalModel, pairwise
 from smalti.records import Answer, Author, Expectation, Landmarks, Pair, PairNumbers, Suggestion, Verdict
+from smalti.suggestion.outlook import Outlook
+from smalti.suggestion.posterior import Posterior
 from smalti.suggestion.prediction import predicted_error
 from smalti.suggestion.strategies import Strategy
-from smalti.suggestion.strategies.paper import Paper, with_reasons
-from smalti.suggestion.view import CLOSEST_ASKED, GivenUp, View
+from smalti.suggestion.strategies.paper import with_reasons
+from smalti.suggestion.strategies.smalti import Smalti
+from smalti.suggestion.view import CLOSEST_ASKED, Answered, GivenUp, View
 
 FEWEST_BETWEEN_JUDGEMENTS = 8
 """Yes answers after which all links are judged anew; a fifth of the frames in long sequences."""
@@ -34,11 +39,8 @@ FEWEST_BETWEEN_JUDGEMENTS = 8
 FEWEST_REFUSALS, MOST_REFUSALS = 6, 60
 """Refusals, two more for every frame it has, after which a part that only a guess joins is not asked about any more."""
 
-FREEDOM = 6
-"""Of a link's χ²."""
-
-LARGEST_GROWTH = 4.0
-"""Of the noise's variance by one answer: a person may err, too."""
+CHAIN, MATCHER, PERSON = range(3)
+"""Whose links have a noise of their own."""
 
 ALIKE_WITHIN = 3
 """Pairs whose frames are this near teach much the same."""
@@ -70,7 +72,9 @@ class ActiveLoop:
     person; only who answers differs. Equal answers in equal order give equal states, to the last bit.
 
     With `largest_chi2` set, a matcher's link that contradicts the others is held instead of believed (see
-    `smalti.belief`); a person's is believed whatever it says.
+    `smalti.belief`); a person's is believed whatever it says. If it `learns`, how noisy the chain, the matcher and the
+    person are is learned from how well loops close, and the refined mosaic asks; else, as in the paper, noise is what
+    landmarks say it is and the linear mosaic asks.
     """
 
     covariance: LocalCovariance
@@ -81,7 +85,10 @@ class ActiveLoop:
     chain_pairs: PairNumbers  # the same pairs, in their order
     guesses: Mapping[Pair, Link] = field(default_factory=dict)
     noise: float = 1.0
+    learns: bool = False
+    factors: tuple[float, float, float] = (1.0, 1.0, 1.0)  # of the noise of chain, matcher and person, as learned
     least_part: int = 1
+    only: PairNumbers | None = None
     largest_chi2: float | None = None
     held: Mapping[Pair, Link] = field(default_factory=dict)
     surprises: tuple[float, ...] = FIRST_SURPRISES
@@ -102,15 +109,19 @@ class ActiveLoop:
         stop_rule: StopRule | None = None,
         priors: Iterable[Landmarks] = (),
         noise: float = 1.0,
+        learns: bool | None = None,
         least_part: int = 1,
+        only: PairNumbers | None = None,
         largest_chi2: float | None = None,
     ) -> ActiveLoop:
         """Begin with the pairs registered so far, each frame in one of them at least.
 
         `priors` are guesses that join parts nobody has registered, with a σ as large as the guess is wild; each goes as
         soon as answers join what it joins. `noise` is the factor by which a matcher's landmarks are worse than their σ
-        says; a person's are few and far between, and as good as they are said to be. Parts of fewer than `least_part`
-        frames that only a guess joins are not asked about, unless most frames are in such parts.
+        says, as far as is known beforehand; a person's are as good as they are said to be. Whether more is learned of
+        it is the strategy's choice unless `learns` is given. Parts of fewer than `least_part` frames that only a guess
+        joins are not asked about, unless most frames are in such parts. Where only some pairs can be answered, `only`
+        (n, 2) are they.
         """
         chain, priors = list(chain), list(priors)
         links = [_link(landmarks, family, noise) for landmarks in chain]
@@ -121,20 +132,23 @@ class ActiveLoop:
         known = pairwise(external).frames
         if known != frames:
             raise ModelError(f"the external model speaks of {known} frames, the sequence has {frames}")
+        strategy = Smalti() if strategy is None else strategy
         return cls(
             covariance=LocalCovariance(adjustment),
             untrained=external,
-            strategy=Paper() if strategy is None else strategy,
+            strategy=strategy,
             stop_rule=StopRule() if stop_rule is None else stop_rule,
             chain={landmarks.pair: landmarks for landmarks in chain},
             chain_pairs=as_numbers(sorted(landmarks.pair for landmarks in chain)),
             guesses={link.pair: link for link in guesses},
             noise=noise,
+            learns=getattr(strategy, "learns", False) if learns is None else learns,
             least_part=least_part,
+            only=only,
             largest_chi2=largest_chi2,
         )
 
-    @property
+    @cached_property
     def priors(self) -> frozenset[Pair]:
         """The guesses that are still needed: nothing else joins what they join."""
         if not self.guesses:
@@ -148,7 +162,7 @@ class ActiveLoop:
         given = {answer.pair: answer.landmarks for answer in self.answers if answer.landmarks is not None}
         return {**self.chain, **given}
 
-    @property
+    @cached_property
     def insisted(self) -> frozenset[Pair]:
         """The pairs of which a person says that they overlap."""
         return frozenset(
@@ -165,23 +179,33 @@ class ActiveLoop:
         """The mosaic that people see."""
         return refine(self.adjustment)
 
-    @cached_property
+    @property
     def external(self) -> ExternalModel:
         """The external model, trained on the chain and the answers so far."""
-        return self.untrained.learn(self._pairs(Verdict.YES), self._pairs(Verdict.NO))
+        return self.view.external
 
     @cached_property
     def view(self) -> View:
         """What the strategy sees."""
-        answered = as_numbers(answer.pair for answer in self.answers)
-        settled = np.concatenate([self.chain_pairs, answered])
-        return View(self.covariance, self.external, settled, self._given_up)
+        settled = np.concatenate([self.chain_pairs, as_numbers(answer.pair for answer in self.answers)])
+        answered = Answered(settled, self._refused, self._pairs(Verdict.YES), self._pairs(Verdict.NO))
+        return View(self.covariance, self.untrained, answered, self._given_up, self.only)
 
     @cached_property
     def predicted_error_px(self) -> float:
         """The error of the mosaic, predicted without ground truth; of every part where nothing joins them."""
-        part = self.adjustment.parts_without(self.priors) if self.priors else None
-        return predicted_error(self.view, part)
+        return self.outlook.error_px if self.learns else predicted_error(self.view, self._part)
+
+    @property
+    def error_bound_px(self) -> float:
+        """What the error is below nine times of ten."""
+        return self.outlook.bound_px
+
+    @cached_property
+    def outlook(self) -> Outlook:
+        """The error now and after the next answers, and whether these are worth while."""
+        unsure = 2.0 / float(self._components.degrees[CHAIN]) if self.learns else 0.0
+        return Outlook.of(self.view, self._part, unsure)
 
     @cached_property
     def agreement(self) -> Agreement:
@@ -201,7 +225,17 @@ class ActiveLoop:
     def likely(self, pair: Pair) -> Suggestion:
         """Say of any pair how likely it is to overlap, by either model, and how much is unknown of it."""
         pair.check_within(self.adjustment.frames)
-        return with_reasons(self.view, [Suggestion(pair, 0.0)])[0]
+        found = with_reasons(self.view, [Suggestion(pair, 0.0)])[0]
+        if not self.learns:
+            return found
+        return replace(
+            found, reasons={**found.reasons, "overlap": float(self.posterior.of_pairs(as_numbers([pair]))[0])}
+        )
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """How likely any pair is to be answered yes."""
+        return Posterior.of(self.view)
 
     def expect(self, pair: Pair) -> Expectation:
         """Say where a pair's frames are thought to lie to each other, and how sure that is."""
@@ -224,7 +258,7 @@ class ActiveLoop:
         rule = self.stop_rule
         if rule.budget is not None and len(self.answers) >= rule.budget:
             return StopReason.BUDGET
-        if rule.target_px is not None and self.predicted_error_px <= rule.target_px and not self._joinable():
+        if rule.target_px is not None and self.error_bound_px <= rule.target_px and not self._joinable():
             return StopReason.TARGET
         return None if self.best is not None else StopReason.NO_CANDIDATE
 
@@ -236,17 +270,13 @@ class ActiveLoop:
             raise PairError(f"pair {pair} is given twice: forget the earlier answer first")
         recorded = replace(self, answers=(*self.answers, answer))
         if answer.landmarks is None:
-            return recorded
+            return recorded._learned(self.agreement) if self.learns else recorded
         link = self._link(answer.landmarks, answer.author)
         if pair in self.priors:
             return recorded._with(replace(self._belief, adjustment=self.adjustment.change(link)))
         if self.largest_chi2 is None:
             return recorded._with(replace(self._belief, adjustment=self.adjustment.add(link)))
-        if answer.author is Author.PERSON:
-            recorded = recorded._loosened(link, len(self.insisted))
-            belief = recorded._belief.insist(link)
-        else:
-            belief = self._belief.receive(link)
+        belief = self._belief.insist(link) if answer.author is Author.PERSON else self._belief.receive(link)
         found = sum(earlier.landmarks is not None for earlier in recorded.answers)
         if found % max(FEWEST_BETWEEN_JUDGEMENTS, self.adjustment.frames // 5) == 0:
             belief = belief.settle(recorded.landmarks, recorded.insisted)
@@ -259,7 +289,7 @@ class ActiveLoop:
         return self._with(self._belief.settle(self.landmarks, self.insisted))
 
     def forget(self, pair: Pair) -> ActiveLoop:
-        """Return the state as if this pair had never been answered; what was believed of others stays."""
+        """Return the state as if this pair had never been answered; what was believed of others, and learned, stays."""
         for answer in self.answers:
             if answer.pair == pair:
                 break
@@ -305,6 +335,8 @@ class ActiveLoop:
         """Return the best suggestions of which no two join the same neighbourhoods."""
         if count == 1:
             return [] if self.best is None else [self.best]
+        if getattr(self.strategy, "joint", False):
+            return self.suggest(count)
         chosen: list[Suggestion] = []
         for suggestion in self.suggest(CANDIDATES_OF_BATCH * count):
             pair = suggestion.pair
@@ -323,16 +355,66 @@ class ActiveLoop:
             for pair in state.priors - set(adjustment.needed_of(state.priors)):
                 adjustment = adjustment.remove(pair)
         near = None
-        if self.largest_chi2 is not None:
+        if self.largest_chi2 is not None or self.learns:
             # With many loops the linear mosaic shrinks until nothing can be told from it.
             near = replace(belief, adjustment=adjustment).agreement
-        return replace(
+        state = replace(
             self,
             covariance=LocalCovariance(adjustment, None if near is None else near.refined.mosaic_from_frame),
             held=belief.held,
             surprises=belief.surprises,
             near=near,
         )
+        return state._learned(near) if self.learns and near is not None else state
+
+    def _learned(self, near: Agreement) -> ActiveLoop:
+        """Return the state with links weighted by the noise that they turn out to have.
+
+        What bends all links of a chain the same way, perspective or a lamp that moves with the scope, cannot be seen
+        from frame to frame. It adds up until somebody comes back to a place: then the whole chain counts less.
+        """
+        assumed, found = np.array(self.factors), self._components
+        if not found.differ_from(assumed):
+            return self
+        adjustment = reweigh(self.adjustment, self._groups, assumed, found.factors)
+        change = assumed / found.factors
+        held = {pair: replace(link, root=change[self._group(pair)] * link.root) for pair, link in self.held.items()}
+        refined = refine(adjustment, near.refined.mosaic_from_frame, smallest_gain=ENOUGH_GAIN)
+        return replace(
+            self,
+            covariance=LocalCovariance(adjustment, refined.mosaic_from_frame),
+            factors=tuple(found.factors.tolist()),
+            held=held,
+            near=Agreement(adjustment, refined),
+        )
+
+    @cached_property
+    def _components(self) -> Components:
+        """The noise of chain, matcher and person, as the links and the refusals tell it."""
+        return estimate_components(self.covariance, self._groups, np.array(self.factors), self._refused)
+
+    @cached_property
+    def _groups(self) -> NDArray[np.int64]:
+        """Whose noise each link has, in their order."""
+        return np.array([self._group(pair) for pair in self.adjustment.links])
+
+    @cached_property
+    def _part(self) -> NDArray[np.int64] | None:
+        """The number of every frame's mosaic (N,), None where there is one."""
+        return self.adjustment.parts_without(self.priors) if self.priors else None
+
+    @cached_property
+    def _refused(self) -> PairNumbers:
+        """The pairs that got no yes."""
+        return as_numbers(answer.pair for answer in self.answers if answer.landmarks is None)
+
+    def _group(self, pair: Pair) -> int:
+        """Say whose noise a link has."""
+        if pair in self.priors:
+            return UNESTIMATED
+        if pair in self.chain:
+            return CHAIN
+        return PERSON if pair in self.insisted else MATCHER
 
     def _joinable(self) -> bool:
         """Tell whether parts that only a guess joins may still be asked about."""
@@ -369,29 +451,9 @@ class ActiveLoop:
         given_up[np.argmax(sizes)] = False
         return GivenUp(part, given_up)
 
-    def _loosened(self, told: Link, earlier: int) -> ActiveLoop:
-        """Return the state with the matcher's links counting less, if what a person tells shows that they drift.
-
-        Noise can be measured from neighbouring frames; what bends all links the same way, perspective or a lamp that
-        moves with the scope, adds up unseen until somebody comes back to a place. The χ² of a person's links, `earlier`
-        of which came before this one, has a mean of 6 if the noise is right.
-        """
-        seen = FREEDOM * (1 + earlier)
-        growth = min((seen + self.agreement.of_new(told)) / (seen + FREEDOM), LARGEST_GROWTH)
-        if growth <= 1.0:
-            return self
-        kept = self.insisted | self.priors
-        weights = {pair: 1.0 if pair in kept else 1.0 / growth for pair in self.adjustment.links}
-        held = {pair: replace(link, root=link.root / np.sqrt(growth)) for pair, link in self.held.items()}
-        return replace(
-            self,
-            covariance=LocalCovariance(self.adjustment.weighted(weights), self.covariance.mosaic_from_frame),
-            noise=self.noise * float(np.sqrt(growth)),
-            held=held,
-        )
-
     def _link(self, landmarks: Landmarks, author: Author) -> Link:
-        return _link(landmarks, self.adjustment.family, 1.0 if author is Author.PERSON else self.noise)
+        noise = self.factors[PERSON] if author is Author.PERSON else self.noise * self.factors[MATCHER]
+        return _link(landmarks, self.adjustment.family, noise)
 
     @property
     def _belief(self) -> Belief:

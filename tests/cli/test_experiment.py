@@ -10,8 +10,9 @@ import pytest
 from smalti import __version__
 from smalti.cli import experiment
 from smalti.cli.main import main
+from smalti.experiments.experiment import EXPERIMENTS
+from smalti.experiments.looks import LOOKS
 from smalti.experiments.shelf import UNFINISHED
-from smalti.experiments.worlds import WORLDS
 from smalti.geometry.family import FAMILIES
 from smalti.suggestion.strategies import STRATEGIES
 
@@ -65,6 +66,9 @@ def test_several_experiments_get_a_folder_each(tmp_path, capsys, without_figures
         (["experiment", "raster", "--seeds", "1,x", "--out", "OUT"], "whole numbers"),
         (["experiment", "raster", "--queries", "0", "--out", "OUT"], "at least 1"),
         (["experiment", "raster", "--jobs", "0", "--out", "OUT"], "at least 1"),
+        (["experiment", "raster", "--looks", "red", "--out", "OUT"], "unknown kind of looks 'red'"),
+        (["experiment", "raster", "--chain-noise", "-1", "--out", "OUT"], "positive number"),
+        (["experiment", "raster", "--batch", "0", "--out", "OUT"], "at least 1"),
         (["experiment", "raster", "--colour", "red", "--out", "OUT"], "--colour"),
     ],
 )
@@ -104,7 +108,8 @@ def test_version_is_that_of_the_package(capsys):
 
 
 def test_names_in_the_help_are_those_of_the_tables():
-    assert tuple(WORLDS) == experiment.EXPERIMENTS
+    assert tuple(EXPERIMENTS) == experiment.EXPERIMENTS
+    assert tuple(LOOKS) == experiment.LOOKS
     assert tuple(STRATEGIES) == experiment.STRATEGIES
     assert tuple(FAMILIES) == experiment.FAMILIES
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import least_squares
 
 from smalti.agents import OracleAgent
-from smalti.experiments.metrics import fit_similarity, relative_rmsd, shape_rmsd, smallest_area
+from smalti.experiments.metrics import fit_similarity, smallest_area
 from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, World, circle, raster
 from smalti.geometry.affine import compose
 from smalti.records import Pair
@@ -39,30 +39,30 @@ def shrinking(world: World) -> np.ndarray:
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_relative_error_of_the_truth_is_zero(world: World) -> None:
-    assert relative_rmsd(world, world.mosaic_from_frame) == pytest.approx(0.0, abs=1e-10)
+    assert world.relative_rmsd(world.mosaic_from_frame) == pytest.approx(0.0, abs=1e-10)
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_shape_error_of_the_truth_is_zero(world: World) -> None:
-    assert shape_rmsd(world, world.mosaic_from_frame) == pytest.approx(0.0, abs=1e-10)
+    assert world.shape_rmsd(world.mosaic_from_frame) == pytest.approx(0.0, abs=1e-10)
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_relative_error_does_not_depend_on_affine_coordinates_of_the_mosaic(world: World) -> None:
     change = np.array([[1.3, -0.8, 400.0], [0.5, 0.6, -90.0]])
     maps = distorted(world, 1)
-    expected = relative_rmsd(world, maps)
-    assert relative_rmsd(world, compose(change, world.mosaic_from_frame)) == pytest.approx(0.0, abs=1e-9)
-    assert relative_rmsd(world, compose(change, maps)) == pytest.approx(expected, rel=1e-9)
+    expected = world.relative_rmsd(maps)
+    assert world.relative_rmsd(compose(change, world.mosaic_from_frame)) == pytest.approx(0.0, abs=1e-9)
+    assert world.relative_rmsd(compose(change, maps)) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_shape_error_does_not_depend_on_similar_coordinates_of_the_mosaic(world: World) -> None:
     change = np.array([[0.6, -1.1, 400.0], [1.1, 0.6, -90.0]])
     maps = distorted(world, 1)
-    expected = shape_rmsd(world, maps)
-    assert shape_rmsd(world, compose(change, world.mosaic_from_frame)) == pytest.approx(0.0, abs=1e-9)
-    assert shape_rmsd(world, compose(change, maps)) == pytest.approx(expected, rel=1e-9)
+    expected = world.shape_rmsd(maps)
+    assert world.shape_rmsd(compose(change, world.mosaic_from_frame)) == pytest.approx(0.0, abs=1e-9)
+    assert world.shape_rmsd(compose(change, maps)) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -79,7 +79,7 @@ def test_relative_error_equals_a_loop_over_the_oracles_exact_landmarks(world: Wo
                 on_mosaic = maps[j][:, :2] @ point_j + maps[j][:, 2]
                 in_i = np.linalg.solve(maps[i][:, :2], on_mosaic - maps[i][:, 2])
                 squares.append(math.dist(in_i, point_i) ** 2)
-    assert relative_rmsd(world, maps) == pytest.approx(math.sqrt(np.mean(squares)), rel=1e-9)
+    assert world.relative_rmsd(maps) == pytest.approx(math.sqrt(np.mean(squares)), rel=1e-9)
 
 
 def test_one_displaced_frame_gives_the_root_of_its_share_of_the_squares() -> None:
@@ -88,19 +88,19 @@ def test_one_displaced_frame_gives_the_root_of_its_share_of_the_squares() -> Non
     maps[2, :, 2] += [3.0, 4.0]
     pairs, _ = world.shown_in_both
     touched = np.mean((pairs == 2).any(axis=1))
-    assert relative_rmsd(world, maps) == pytest.approx(5.0 * math.sqrt(touched), rel=1e-9)
+    assert world.relative_rmsd(maps) == pytest.approx(5.0 * math.sqrt(touched), rel=1e-9)
 
 
 def test_shape_error_detects_shrinking() -> None:
     world = raster(40)
     maps = shrinking(world)
-    assert shape_rmsd(world, maps) > 50.0
+    assert world.shape_rmsd(maps) > 50.0
 
 
 def test_shape_error_detects_a_mirrored_mosaic() -> None:
     world = raster(16)
     mirrored = compose(np.array([[1.0, 0.0, 0.0], [0.0, -1.0, 0.0]]), world.mosaic_from_frame)
-    assert shape_rmsd(world, mirrored) > 10.0
+    assert world.shape_rmsd(mirrored) > 10.0
 
 
 @settings(derandomize=True, deadline=None, max_examples=25)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.experiments.metrics import relative_rmsd, smallest_area
+from smalti.experiments.metrics import smallest_area
 from smalti.experiments.runs import Run, RunSettings, perform
 from smalti.experiments.worlds import OUTLINE, circle, raster
 from smalti.loop import ActiveLoop, StopRule
@@ -65,4 +65,4 @@ def test_circle_is_closed_within_three_questions(seed):
     state = ActiveLoop.start(1000, OUTLINE, world.chain(agent), external=world.external, stop_rule=StopRule(budget=3))
     for latest in state.run(agent):
         state = latest
-    assert relative_rmsd(world, state.refined.mosaic_from_frame) <= 7.0
+    assert world.relative_rmsd(state.refined.mosaic_from_frame) <= 7.0

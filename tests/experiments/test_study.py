@@ -12,19 +12,22 @@ import subprocess
 import sys
 import time
 from concurrent.futures import Future
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from smalti.errors import OutputError, SmaltiError, UnknownNameError, UsageError
-from smalti.experiments.metrics import relative_rmsd, shape_rmsd
-from smalti.experiments.report import COLUMNS, curves_csv, summarise, write_reports
+from smalti.experiments.report import COLUMNS, curves_csv, write_reports
 from smalti.experiments.runs import Row, Run, RunSettings, perform
 from smalti.experiments.shelf import UNFINISHED, make_folder
 from smalti.experiments.study import StudySettings, conduct, conduct_all, expected_seconds
-from smalti.experiments.worlds import OUTLINE, world_named
+from smalti.experiments.summary import summarise
+from smalti.experiments.worlds import OUTLINE, circle, raster
 from smalti.loop import ActiveLoop
-from smalti.records import Pair
+from smalti.records import Pair, Suggestion
+from smalti.suggestion.strategies import strategy_named
+from smalti.suggestion.strategies.paper import Paper
 
 SMALL = StudySettings("raster", frames=24, queries=3, seeds=(1, 2), strategies=("paper", "xia"))
 
@@ -44,7 +47,7 @@ def without_seconds(text: str) -> list[list[str]]:
 @pytest.mark.parametrize(
     ("change", "error", "word"),
     [
-        ({"experiment": "spiral"}, UnknownNameError, "raster, circle"),
+        ({"experiment": "spiral"}, UnknownNameError, "raster, circle, wander, caliterra"),
         ({"strategies": ("paper", "oracle")}, UnknownNameError, "external-only"),
         ({"family": "projective"}, UnknownNameError, "similarity"),
         ({"frames": 2}, UsageError, "at least 3"),
@@ -52,11 +55,14 @@ def without_seconds(text: str) -> list[list[str]]:
         ({"seeds": (1, 1)}, UsageError, "twice"),
         ({"seeds": ()}, UsageError, "at least one"),
         ({"seeds": (-1,)}, UsageError, "not negative"),
+        ({"looks": "blurred"}, UnknownNameError, "own, none, uninformative, adversarial, overconfident"),
+        ({"chain_noise": 0.0}, UsageError, "positive number"),
+        ({"batch": 0}, UsageError, "at least 1"),
     ],
 )
 def test_wrong_settings_are_refused_with_what_would_be_right(change, error, word):
     with pytest.raises(error, match=word):
-        StudySettings(**{"experiment": "raster", **change})
+        StudySettings(**{"experiment": "raster", "frames": 24, **change})
 
 
 def test_runs_come_back_by_strategy_then_seed(small_study):
@@ -95,14 +101,57 @@ def test_every_row_has_the_error_of_the_mosaic_after_its_answer():
     run = RunSettings("circle", 40, 6, "affine", "sawhney", 1)
     rows = perform(run, pictured=False, on_answer=lambda: None).rows
     assert {"yes", "no"} <= {row.answer for row in rows}
-    world = world_named("circle", 40)
+    world = circle(40)
     agent = world.agent(1)
-    state = ActiveLoop.start(40, OUTLINE, world.chain(agent), external=world.external)
+    state = ActiveLoop.start(40, OUTLINE, world.chain(agent), external=world.external, strategy=Paper())
     for row in rows:
         if row.query:
             state = state.record(agent.answer(Pair(row.i, row.j)))
-        assert row.relative_rmsd_px == relative_rmsd(world, state.refined.mosaic_from_frame)
-        assert row.shape_rmsd_px == shape_rmsd(world, state.refined.mosaic_from_frame)
+        assert row.relative_rmsd_px == world.relative_rmsd(state.refined.mosaic_from_frame)
+        assert row.shape_rmsd_px == world.shape_rmsd(state.refined.mosaic_from_frame)
+
+
+def rows_of(**changes) -> list[Row]:
+    settings = replace(RunSettings("raster", 24, 3, "affine", "paper", 1), **changes)
+    return perform(settings, pictured=False, on_answer=lambda: None).rows
+
+
+def test_a_row_has_the_probability_that_was_stated_of_its_pair_before_the_answer():
+    world = raster(24)
+    agent = world.agent(1)
+    state = ActiveLoop.start(24, OUTLINE, world.chain(agent), external=world.external, strategy=strategy_named("paper"))
+    rows = rows_of()
+    assert np.isnan(rows[0].probability)
+    for row in rows[1:]:
+        reasons = state.likely(Pair(row.i, row.j)).reasons
+        assert row.probability == reasons["position"] * reasons["external"]
+        state = state.record(agent.answer(Pair(row.i, row.j)))
+
+
+def test_a_strategy_that_states_its_probability_is_taken_at_its_word(monkeypatch):
+    word = Suggestion(Pair(0, 23), 1.0, {"overlap": 0.625, "position": 0.5, "external": 0.5})
+    monkeypatch.setattr(Paper, "rank", lambda *_: [word])
+    assert rows_of(queries=1)[1].probability == 0.625
+
+
+def test_a_strategy_that_states_nothing_has_no_probability():
+    assert all(np.isnan(row.probability) for row in rows_of(strategy="xia"))
+
+
+def test_questions_of_a_batch_are_chosen_before_any_of_them_is_answered():
+    world = raster(24)
+    agent = world.agent(1)
+    start = ActiveLoop.start(24, OUTLINE, world.chain(agent), external=world.external, strategy=strategy_named("paper"))
+    expected = [state.answers[-1].pair for state, _ in zip(start.run(agent, 3), range(3), strict=False)]
+    rows = rows_of(batch=3)
+    assert [Pair(row.i, row.j) for row in rows[1:]] == expected
+    assert all(0 < row.probability <= 1 for row in rows[1:])
+
+
+def test_looks_and_the_noise_of_the_chain_are_those_of_the_settings():
+    plain, blind, noisy = rows_of(), rows_of(looks="none"), rows_of(chain_noise=3.0)
+    assert blind[1].probability != plain[1].probability
+    assert noisy[0].relative_rmsd_px > 2 * plain[0].relative_rmsd_px
 
 
 def test_kept_runs_are_not_performed_again(small_study, monkeypatch):
@@ -168,7 +217,7 @@ def test_a_report_is_complete_and_clears_the_kept_runs(two_studies):
     folder = next(folder for folder in studies if folder.name == "circle")
     assert (folder / UNFINISHED).exists()
     written = write_reports({folder: studies[folder]}, runs)
-    figures = ("rmsd", "prediction", "trajectories", "overlap", "external", "evolution")
+    figures = ("rmsd", "prediction", "reliability", "trajectories", "overlap", "external", "evolution")
     expected = {"curves.csv", "summary.json", *(f"{n}.{e}" for n in figures for e in ("png", "svg"))}
     assert {path.name for path in folder.iterdir()} == expected
     assert all(path.stat().st_size > 0 for path in folder.iterdir())
@@ -194,8 +243,8 @@ def test_no_kept_run_is_cleared_before_every_report_is_written(tmp_path, monkeyp
 
 
 def finished(settings: RunSettings, seconds: float) -> Run:
-    row = Row(0, None, None, "", 1.0, 1.0, 1.0, seconds / 2)
-    return Run(settings, [row, row], "budget", 1.0, np.zeros((3, 2)), np.zeros((3, 2)), {})
+    row = Row(0, None, None, "", 1.0, 1.0, 1.0, np.nan, np.nan, seconds / 2)
+    return Run(settings, [row, row], "budget", 1.0, *np.zeros((3, 3, 2)), {})
 
 
 def test_a_run_is_expected_to_take_as_long_as_those_of_other_seeds_on_average():
@@ -214,7 +263,7 @@ def test_the_longest_runs_begin_first_once_it_is_known_which_they_are(tmp_path, 
     class Pool:
         count = 1
 
-        def start(self, run, pictured):
+        def start(self, run, pictured, folder):
             begun.append((run.strategy, run.seed))
             future: Future[Run] = Future()
             future.set_result(finished(run, seconds[run.strategy]))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from smalti.agents import OracleAgent, PrecomputedAgent
-from smalti.errors import UnknownNameError, UsageError
-from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, World, circle, raster, world_named
+from smalti.errors import UsageError
+from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, World, circle, raster
 from smalti.records import Landmarks, Pair, Verdict
 
 
@@ -115,6 +115,18 @@ def test_landmarks_carry_the_deviation_of_their_noise() -> None:
     assert np.unique(landmarks_of(raster(6).agent(1, sigma=0.25), Pair(0, 1)).sigma).tolist() == [0.25]
 
 
+@pytest.mark.parametrize("factor", [0.3, 3.0])
+def test_noise_of_the_chain_alone_is_so_many_times_what_it_says(factor: float) -> None:
+    world = raster(60)
+    plain, noisy, exact = world.agent(3), world.agent(3, chain_noise=factor), world.agent(3, sigma=1e-12)
+    for pair in plain.pairs():
+        before, after = (landmarks_of(agent, pair) for agent in (plain, noisy))
+        true = landmarks_of(exact, pair).points_i
+        expected = factor if pair.j - pair.i == 1 else 1.0
+        np.testing.assert_allclose(after.points_i - true, expected * (before.points_i - true), rtol=0, atol=1e-9)
+        np.testing.assert_array_equal(after.sigma, before.sigma)
+
+
 @pytest.mark.parametrize("world", [raster(3), raster(14), raster(15), circle(32), circle(100)])
 def test_chain_links_all_consecutive_frames(world: World) -> None:
     chain = world.chain(world.agent(1))
@@ -127,24 +139,13 @@ def test_partner_on_the_raster_has_the_same_x() -> None:
 
 
 @pytest.mark.parametrize("frames", [-1, 0, 1, 2])
-@pytest.mark.parametrize("name", ["raster", "circle"])
-def test_fewer_than_three_frames_are_refused(name: str, frames: int) -> None:
+@pytest.mark.parametrize("make", [raster, circle])
+def test_fewer_than_three_frames_are_refused(make, frames: int) -> None:
     with pytest.raises(UsageError, match=f"{frames} frames are too few"):
-        world_named(name, frames)
+        make(frames)
 
 
 @pytest.mark.parametrize("frames", [3, 10, 31])
 def test_a_circle_whose_consecutive_frames_do_not_overlap_is_refused(frames: int) -> None:
     with pytest.raises(UsageError, match="at least 32"):
         circle(frames)
-
-
-@pytest.mark.parametrize("name", ["raster", "circle"])
-def test_a_world_is_made_by_its_name(name: str) -> None:
-    world = world_named(name, 40)
-    assert (world.name, world.frames) == (name, 40)
-
-
-def test_an_unknown_world_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(UnknownNameError, match=r"spiral.*raster.*circle"):
-        world_named("spiral", 40)

@@ -58,7 +58,7 @@ def project(tmp_path_factory):
         parts = finish_parts(loop, questions.landmarks(), "affine")
         placements = place_parts(parts, start, USED)
         placements += place_asides(frames, placements, questions)
-        facts = {"noise": NOISE, "references": [USED[part.reference] for part in parts]}
+        facts = {"noise": NOISE, "noise_factors": loop.factors, "references": [USED[part.reference] for part in parts]}
         keep_result(project, placements, judge_links(loop, parts, USED), project.store.revision, **facts)
         yield project
 

@@ -14,13 +14,14 @@ from smalti.overlap.external import NoExternalModel
 from smalti.records import Answer, Pair
 from smalti.suggestion import prediction
 from smalti.suggestion.prediction import Overlap, predicted_error
+from smalti.suggestion.strategies.paper import Paper
 from smalti.suggestion.view import View
 
 
 def on_raster(frames, answers, seed=2, external=None):
     world = raster(frames)
     agent = world.agent(seed)
-    state = ActiveLoop.start(frames, OUTLINE, world.chain(agent), external=external or world.external)
+    state = ActiveLoop.start(frames, OUTLINE, world.chain(agent), external=external or world.external, strategy=Paper())
     return state.replay(agent.answer(Pair(i, j)) for i, j in answers)
 
 

@@ -26,7 +26,7 @@ from smalti.suggestion.strategies import strategy_named
 from smalti.suggestion.strategies.area import Area, ExpectedOverlapTimesSpread
 from smalti.suggestion.strategies.paper import ExpectedInformativeness, Paper
 from smalti.suggestion.strategies.position_only import PositionOnly
-from smalti.suggestion.view import GivenUp, View
+from smalti.suggestion.view import Answered, GivenUp, View
 from tests.adjustment.turning_camera import turning
 
 EVERYTHING = 10**6
@@ -88,7 +88,7 @@ def random_state(number):
     places = wandering(rng, frames)
     external = external_of(rng, ("matrix", "words", "nothing")[number % 3], places)
     chain = [landmarks_of(rng, places, Pair(n, n + 1)) for n in range(frames - 1)]
-    state = ActiveLoop.start(frames, OUTLINE, chain, external=external)
+    state = ActiveLoop.start(frames, OUTLINE, chain, external=external, strategy=Paper())
     apart = np.column_stack(np.triu_indices(frames, 2))
     distance = np.abs(places[apart[:, 0]] - places[apart[:, 1]]).max(axis=1)
     overlapping, others = apart[distance < 60.0], apart[distance > 110.0]
@@ -190,14 +190,34 @@ def test_they_are_so_where_the_ways_of_all_frames_have_no_room(number, monkeypat
     monkeypatch.setattr("smalti.adjustment.local_covariance.MOST_BYTES_OF_WAYS", 0)
     monkeypatch.setattr("smalti.adjustment.local_covariance.PAIRS_AT_ONCE", 50)
     state = random_state(number)
-    view = View(LocalCovariance(state.adjustment), state.external, state.view.settled)
+    view = View(LocalCovariance(state.adjustment), state.external, Answered(state.view.settled))
     assert_best(Paper().rank(view, 5), exhaustive(number, "paper"), 5)
+
+
+@pytest.mark.parametrize("number", [0, 7, 8])
+@pytest.mark.parametrize("share", [0.3, 1e-3])
+def test_all_that_reach_a_share_of_the_best_are_found_in_their_order(number, share):
+    view, every = random_state(number).view, exhaustive(number, "paper")
+    found = search(view, view.looks, ExpectedInformativeness(), 2000, faintest_share=share)
+    wanted = every.rewards[:2000] >= share * every.rewards[0] * (1.0 + NEARLY_EQUAL)
+    assert 0 < wanted.sum() <= len(found.rewards)
+    np.testing.assert_allclose(found.rewards[: wanted.sum()], every.rewards[:2000][wanted], rtol=1e-9)
+
+
+def test_what_is_fainter_is_not_looked_for():
+    view = random_state(0).view
+    looked_at = [
+        search(view, view.looks, ExpectedInformativeness(), 2000, faintest_share=share).evaluated
+        for share in (0.0, 1e-3, 0.3)
+    ]
+    assert looked_at[0] > 2 * looked_at[1]
+    assert looked_at[1] > looked_at[2] > 0
 
 
 def test_they_are_so_about_another_mosaic():
     state = random_state(0)
     refined = LocalCovariance(state.adjustment, refine(state.adjustment).mosaic_from_frame)
-    view = View(refined, state.external, state.view.settled)
+    view = View(refined, state.external, Answered(state.view.settled))
     assert_best(Paper().rank(view, 10), Exhaustive.of(view, "paper"), 10)
 
 
@@ -250,7 +270,7 @@ def test_no_pair_is_worth_more_than_the_bound_of_its_stretches(name, reward):
 def test_no_pair_is_worth_more_than_the_bound_by_its_own_distance_nor_that_more_than_its_stretches(name, reward):
     covariance = covariance_named(name)
     frames = covariance.adjustment.frames
-    view = View(covariance, NoExternalModel(frames), NOTHING_SETTLED)
+    view = View(covariance, NoExternalModel(frames), Answered(NOTHING_SETTLED))
     hunt = _Hunt(view, view.looks, reward, 1)
     pairs, exact = worth(covariance, reward)
     bound = hunt._bound_of_pairs(pairs)
@@ -276,7 +296,7 @@ def on_raster(frames, external=None, settled=NOTHING_SETTLED, given_up=None):
     agent = world.agent(1)
     links = [fit_link(landmarks) for landmarks in world.chain(agent)]
     covariance = LocalCovariance(Adjustment(frames, OUTLINE, links))
-    return View(covariance, NoExternalModel(frames) if external is None else external, settled, given_up)
+    return View(covariance, NoExternalModel(frames) if external is None else external, Answered(settled), given_up)
 
 
 @pytest.mark.parametrize("strategy", [Paper(), PositionOnly(), Area()], ids=STRATEGIES)

@@ -39,7 +39,7 @@ Ranking = list[tuple[tuple[int, int], float]]
 def answered(world: World, pairs: list[tuple[int, int]], *, seed: int = 3, sigma: float = 1.0) -> ActiveLoop:
     """The state after the world's agent was asked about these pairs."""
     agent = world.agent(seed, sigma)
-    state = ActiveLoop.start(world.frames, OUTLINE, world.chain(agent), external=world.external)
+    state = ActiveLoop.start(world.frames, OUTLINE, world.chain(agent), external=world.external, strategy=Paper())
     return state.replay(agent.answer(Pair(i, j)) for i, j in pairs)
 
 

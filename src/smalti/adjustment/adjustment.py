@@ -165,8 +165,12 @@ class Adjustment:
 
     def weighted(self, weights: Mapping[Pair, float]) -> Adjustment:
         """Return the same links, each counted with a weight."""
-        links = [replace(link, root=link.root * np.sqrt(weights[pair])) for pair, link in self.links.items()]
-        return Adjustment(self.frames, self.outline, links, family=self.family, reference=self.reference)
+        roots = np.sqrt([weights[pair] for pair in self.links])
+        links = {
+            pair: replace(link, root=root * link.root)
+            for root, (pair, link) in zip(roots, self.links.items(), strict=True)
+        }
+        return self._of(links, self.terms.scaled(roots))
 
     def best_reference(self) -> int:
         """Return the frame relative to which the others are known best, on average.
@@ -203,12 +207,17 @@ class Adjustment:
         at, present = self.terms.find(pair)
         entries = list(self.links.items())
         entries[at : at + present] = [] if link is None else [(pair, link)]
+        return self._of(
+            dict(entries), self.terms.changed(pair, link, self.outline, self.family), disconnected=link is None
+        )
+
+    def _of(self, links: dict[Pair, Link], terms: LinkTerms, *, disconnected: bool = False) -> Adjustment:
+        """Return the adjustment of other links of the same frames, `disconnected` if some may have no link left."""
         successor = Adjustment.__new__(Adjustment)
         successor.frames, successor.outline = self.frames, self.outline
         successor.family, successor.reference = self.family, self.reference
-        successor.links = MappingProxyType(dict(entries))
-        successor.terms = self.terms.changed(pair, link, self.outline, self.family)
-        if link is None:
+        successor.links, successor.terms = MappingProxyType(links), terms
+        if disconnected:
             successor._check_connected()
         successor._factorise()
         return successor
@@ -305,6 +314,13 @@ class LinkTerms:
             kept = np.delete(getattr(self, name), at, axis=0) if present else getattr(self, name)
             arrays[name] = kept if own is None else np.insert(kept, at, getattr(own, name)[0], axis=0)
         return replace(self, **arrays)
+
+    def scaled(self, roots: NDArray[np.float64]) -> LinkTerms:
+        """Return the terms of the same links, with R times a factor each (L,)."""
+        root = roots[:, None, None]
+        sides = {name: root * getattr(self, name) for name in ("side_i", "side_j")}
+        products = {name: root**2 * getattr(self, name) for name in ("ii", "ij", "jj", "right_i", "right_j")}
+        return replace(self, **sides, **products)
 
     def find(self, pair: Pair) -> tuple[int, bool]:
         """Return where a pair's link is, or would be, and whether it is there."""

@@ -62,7 +62,7 @@ class Climber:
 
     def __init__(self, factor: BlockCholesky, tangent: NDArray[np.float64]) -> None:
         """Take `tangent` (freedom, 2, 3), the maps that the parameters of a block move by."""
-        self._factor = factor
+        self.factor = factor
         self._tangent = np.ascontiguousarray(tangent.reshape(len(tangent), ENTRIES))
         self.depth = _depths(factor.pattern.parent)
 
@@ -73,7 +73,7 @@ class Climber:
 
     def ascend(self, frames: Indices) -> Ascents:
         """Return the ways of these frames."""
-        pattern = self._factor.pattern
+        pattern = self.factor.pattern
         freedom = len(self._tangent)
         wanted = np.zeros(pattern.nodes, dtype=np.bool_)
         wanted[pattern.place[frames]] = True
@@ -82,7 +82,7 @@ class Climber:
         start = np.full(pattern.nodes, -1, dtype=np.int64)
         sizes = (self.depth[columns] + 1) * freedom * ENTRIES
         start[columns] = np.cumsum(sizes) - sizes
-        values = _climb(*self._factor.arrays, self.depth, columns, start, int(sizes.sum()))
+        values = _climb(*self.factor.arrays, self.depth, columns, start, int(sizes.sum()))
         if freedom < ENTRIES:
             _turn_into_entries(values, start, columns, self.depth, self._tangent)
         tail_start = np.full(pattern.nodes, -1, dtype=np.int64)

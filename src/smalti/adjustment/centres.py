@@ -45,6 +45,10 @@ class PairCentres:
     mean: NDArray[np.float64]  # (n, 2, 2), [pair, direction], pixels of the frame that it is seen in
     cov: NDArray[np.float64]  # (n, 2, 3): xx, xy, yy
 
+    def chosen(self, numbers: slice | NDArray[np.int64]) -> PairCentres:
+        """Return those of some of the pairs."""
+        return PairCentres(self.outline, self.mean[numbers], self.cov[numbers])
+
 
 def determinant(cov: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the determinants of covariances (..., 3) given as xx, xy, yy."""

@@ -32,6 +32,7 @@ from smalti.adjustment.cholesky import (
 from smalti.adjustment.orthogonal import Rows, factorise_rows
 from smalti.adjustment.pairs import relate_all, relate_pairs
 from smalti.adjustment.refinement import jacobians_as_measured, normal_blocks, steady
+from smalti.adjustment.relations import Relations
 from smalti.adjustment.stretches import (
     Stretches,
     bound_stretches,
@@ -131,6 +132,27 @@ class LocalCovariance:
         inside = look_inside(starts, seen, spread, deviations, maps, self._inverses)
         unit = self.adjustment.outline.unit
         return bound_stretches(starts, inside, self._ways(middle), maps, self._inverses, unit)
+
+    def relations(self, pairs: PairNumbers, roots: NDArray[np.float64]) -> Relations:
+        """Think of links of pairs (n, 2) that measure what the mosaic says, with points R (n, 3, 3) in units."""
+        maps, inverses = self.maps_in_units
+        return Relations.of(pairs, compose(inverses[pairs[:, 0]], maps[pairs[:, 1]]), roots)
+
+    def of_relations(self, relations: Relations) -> NDArray[np.float64]:
+        """Return the covariances (n, 6, 6) of what links would measure, were they free of noise."""
+        if self._ways_fit:
+            return relations.covariances(self._all_ways.arrays)
+        result = np.empty((len(relations.pairs), 6, 6))
+        for first in range(0, len(result), PAIRS_AT_ONCE):
+            some = slice(first, first + PAIRS_AT_ONCE)
+            result[some] = relations[some].covariances(self._ways(relations.pairs[some]).arrays)
+        return result
+
+    def carry(self, loads: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the covariance of all entries of all δ times `loads`, both (N, 6, m); one frame is held."""
+        tangent = self.adjustment.family.tangent.reshape(-1, loads.shape[1])
+        moves = self._climber.factor.solve(tangent @ loads)
+        return np.asarray(tangent.T @ moves)
 
     def _relate(self, pairs: PairNumbers, ways: Ascents) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         with threads_for(0.5 * len(pairs)):

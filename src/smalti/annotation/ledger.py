@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from smalti.annotation.course import NOTHING_FORESEEN, Course, Entry, Foreseen
 from smalti.annotation.opening import Opened
+from smalti.annotation.prices import priced
 from smalti.building.groundwork import Groundwork
 from smalti.building.progress import Progress, Silence
 from smalti.building.questions import renumber
@@ -85,7 +86,8 @@ class Ledger:
         self._place = {number: n for n, number in enumerate(self.used)}
         self._known = set(self.used)
         self._laid_on = self._ground()
-        self.course = Course(self.groundwork.start, self._store.fact("predicted_px_after", {}))
+        start = priced(self.groundwork.start, self.history.answers)
+        self.course = Course(start, self._store.fact("predicted_px_after", {}))
 
     def _ground(self) -> tuple[int, ...]:
         """Return the places in the log of the answers that the chain is made of."""

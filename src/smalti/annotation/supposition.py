@@ -48,12 +48,12 @@ def suppose_yes(loop: ActiveLoop, pair: Pair) -> Answer:
 def count_answers(
     loop: ActiveLoop, target_px: float, step: Callable[[ActiveLoop, Pair], ActiveLoop | None]
 ) -> tuple[int, bool]:
-    """Return how many more yes answers reach a predicted error, and whether even so many do not.
+    """Return how many more yes answers bring the bound on the error to a target, and whether even so many do not.
 
     `step` gives the state after a supposed yes, or None to give up.
     """
     for count in range(FARTHEST):
-        if loop.predicted_error_px <= target_px:
+        if loop.error_bound_px <= target_px:
             return count, False
         if loop.best is None:
             return count, True

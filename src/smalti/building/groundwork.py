@@ -148,6 +148,7 @@ def _begin(
         stop_rule=StopRule(settings.loop_budget(frames, spent), settings.target_px),
         priors=chain.guesses,
         noise=chain.noise,
+        learns=True,
         least_part=least_part,
         largest_chi2=LARGEST_CHI2,
     )

@@ -99,8 +99,12 @@ def summarise(
     """Return the facts of a build that `info` and the report tell."""
     return {
         "noise": chain.noise,
+        "noise_factors": list(loop.factors),
         "chain_predicted_px": start.predicted_error_px,
         "predicted_error_px": loop.predicted_error_px,
+        "error_bound_px": loop.error_bound_px,
+        "ahead_px": {str(answers): px for answers, px in loop.outlook.ahead_px.items()},
+        "worth_going_on": loop.outlook.worth_going_on,
         # A matcher is asked until there is a reason to stop, a person until it is enough.
         "stopped": str(loop.stop_reason() or "person"),
         "finish": ["homography" if part.perspective else "affine" for part in parts],

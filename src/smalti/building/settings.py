@@ -23,7 +23,7 @@ class BuildSettings:
     source: SourceSettings = field(default_factory=SourceSettings)
     mask: str = "auto"  # "auto", "none", or the path of an image
     registration: Registration = "auto"  # of pairs, where no matcher of the user's does it
-    strategy: str = "area"
+    strategy: str = "smalti"
     budget: int | None = None  # questions of the loop; None: so that all attempts together are 3 a frame
     target_px: float | None = None
     finish: Finish = "auto"

@@ -44,8 +44,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="|".join(QUEUES),
         help="all questions, or those of which the matcher is not sure; it answers the others (all)",
     )
-    questions.add_argument("--target-px", type=float, metavar="PX", help="stop at this predicted error")
-    questions.add_argument("--strategy", default="area", metavar="NAME", help=f"of {', '.join(STRATEGIES)} (area)")
+    questions.add_argument(
+        "--target-px",
+        type=float,
+        metavar="PX",
+        help="stop when the error is below this nine times of ten, as far as can be told without ground truth",
+    )
+    questions.add_argument("--strategy", default="smalti", metavar="NAME", help=f"of {', '.join(STRATEGIES)} (smalti)")
     page = parser.add_argument_group("page")
     page.add_argument(
         "--host", default="127.0.0.1", metavar="H", help="listen to others too; they need a token (127.0.0.1)"

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 # Named here too, so that help needs not import the engine; a test keeps them the same.
-STRATEGIES = ("area", "paper", "external-only", "position-only", "elibol", "sawhney", "xia")
+STRATEGIES = ("smalti", "paper", "area", "external-only", "position-only", "elibol", "sawhney", "xia")
 FINISHES = ("auto", "affine", "homography")
 REGISTRATIONS = ("auto", "keypoints", "dense")
 
@@ -23,8 +23,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add_choice_of_frames(parser)
     questions = parser.add_argument_group("questions")
     questions.add_argument("--budget", type=int, metavar="Q", help="questions of the loop (3 attempts a frame in all)")
-    questions.add_argument("--target-px", type=float, metavar="PX", help="stop at this predicted error")
-    questions.add_argument("--strategy", default="area", metavar="NAME", help=f"of {', '.join(STRATEGIES)} (area)")
+    questions.add_argument(
+        "--target-px",
+        type=float,
+        metavar="PX",
+        help="stop when the error is below this nine times of ten, as far as can be told without ground truth",
+    )
+    questions.add_argument("--strategy", default="smalti", metavar="NAME", help=f"of {', '.join(STRATEGIES)} (smalti)")
     questions.add_argument("--seed", type=int, default=0, metavar="S", help="of the visual words (0)")
     parser.add_argument("--finish", default="auto", metavar="|".join(FINISHES), help="maps of the result (auto)")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress bars, no closing words")

@@ -52,5 +52,18 @@ def _errors(info: dict[str, Any]) -> list[str]:
             name = "now" if info["parts"] == 1 else f"now, part {part + 1}"
             lines.append(f"{name:<12}{left_out[finish]:.2f} px off on links left out of a trial fit ({finish} maps)")
     if info["predicted_error_px"] is not None:
-        lines.append(f"predicted   {info['predicted_error_px']:.2f} px by the affine engine")
+        lines.append(f"predicted   {info['predicted_error_px']:.2f} px by the affine engine{_say_outlook(info)}")
     return lines
+
+
+def _say_outlook(info: dict[str, Any]) -> str:
+    """Return the bound on the error, and what further answers would bring; nothing of projects that do not know."""
+    if info["error_bound_px"] is None:
+        return ""
+    ahead = " / ".join(f"{px:.2f}" for px in info["ahead_px"].values())
+    answers = " / ".join(info["ahead_px"])
+    advice = "worth going on" if info["worth_going_on"] else "not worth going on"
+    return (
+        f", below {info['error_bound_px']:.2f} px nine times of ten\n"
+        f"ahead       {ahead} px after {answers} answers more: {advice}"
+    )

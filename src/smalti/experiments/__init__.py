@@ -1,1 +1,1 @@
-"""The paper's synthetic experiments: worlds with a known truth, metrics, studies, figures."""
+"""Experiments of which the truth is known: synthetic worlds, a real sequence, studies, figures."""

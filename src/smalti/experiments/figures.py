@@ -12,21 +12,15 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from smalti.experiments.colours import COLOURS, OTHER_COLOUR
+from smalti.experiments.curves import draw_errors, draw_prediction, draw_reliability
 from smalti.experiments.metrics import fit_similarity
 from smalti.experiments.runs import Run
 from smalti.experiments.study import StudySettings
-from smalti.experiments.worlds import world_named
 from smalti.records import Points
 
-COLOURS = {
-    "paper": "#d1495b",
-    "external-only": "#30638e",
-    "position-only": "#edae49",
-    "elibol": "#00798c",
-    "sawhney": "#7b5ea7",
-    "xia": "#6b705c",
-}
-OTHER_COLOUR = "#333333"
+__all__ = ["COLOURS", "OTHER_COLOUR", "draw_figures"]
+
 LARGEST_PICTURE = 150
 
 
@@ -36,8 +30,9 @@ def draw_figures(settings: StudySettings, runs: list[Run], folder: Path) -> None
     with mpl.rc_context(
         {"font.size": 9, "svg.hashsalt": "smalti", "axes.spines.top": False, "axes.spines.right": False}
     ):
-        _save(_curves(settings, runs), folder, "rmsd")
-        _save(_prediction(settings, runs), folder, "prediction")
+        _save(draw_errors(settings, runs), folder, "rmsd")
+        _save(draw_prediction(settings, runs), folder, "prediction")
+        _save(draw_reliability(settings, runs), folder, "reliability")
         _save(_trajectories(settings, runs), folder, "trajectories")
         _save(_overlap(pictured), folder, "overlap")
         _save(_external(pictured), folder, "external")
@@ -50,50 +45,11 @@ def _save(figure: Figure, folder: Path, name: str) -> None:
     figure.savefig(folder / f"{name}.svg", dpi=150, metadata={"Date": None})
 
 
-def _curves(settings: StudySettings, runs: list[Run]) -> Figure:
-    figure = Figure(figsize=(9.5, 4.2), layout="constrained")
-    axes = figure.subplots(1, 2)
-    for ax, measure, title in (
-        (axes[0], "relative_rmsd_px", "relative RMSD (the paper's)"),
-        (axes[1], "shape_rmsd_px", "shape RMSD (after the best similarity)"),
-    ):
-        for strategy in settings.strategies:
-            values = _by_seed(settings, runs, strategy, measure)
-            queries = np.arange(values.shape[1])
-            colour = COLOURS.get(strategy, OTHER_COLOUR)
-            ax.plot(queries, values.mean(axis=0), color=colour, label=strategy, lw=1.8)
-            ax.fill_between(queries, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.12, lw=0)
-        ax.set(yscale="log", xlabel="questions asked", ylabel="px", title=title)
-        ax.grid(alpha=0.3, which="major")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
-    figure.suptitle(f"{settings.experiment}, {settings.frames} frames: mean and range over {len(settings.seeds)} seeds")
-    return figure
-
-
-def _prediction(settings: StudySettings, runs: list[Run]) -> Figure:
-    figure = Figure(figsize=(5.2, 4.0), layout="constrained")
-    ax = figure.subplots()
-    strategy = settings.pictured.strategy
-    colour = COLOURS.get(strategy, OTHER_COLOUR)
-    for measure, style, label in (
-        ("relative_rmsd_px", "-", "real"),
-        ("predicted_rmsd_px", "--", "predicted, without ground truth"),
-    ):
-        values = _by_seed(settings, runs, strategy, measure)
-        ax.plot(values.mean(axis=0), style, color=colour, label=label, lw=1.8)
-    ax.set(
-        yscale="log", xlabel="questions asked", ylabel="relative RMSD, px", title=f"{strategy}: error, mean over seeds"
-    )
-    ax.grid(alpha=0.3)
-    ax.legend(frameon=False)
-    return figure
-
-
 def _trajectories(settings: StudySettings, runs: list[Run]) -> Figure:
-    truth = world_named(settings.experiment, settings.frames).positions
     first_seed = [run for run in runs if run.settings.seed == settings.seeds[0]]
+    truth = first_seed[0].true_centres
     panels: list[tuple[str, Points, str]] = [
-        ("truth", truth, "#333333"),
+        ("truth (of real frames, GPS)", truth, "#333333"),
         ("chain alone", first_seed[0].initial_centres, "#999999"),
     ]
     for run in first_seed:
@@ -113,7 +69,7 @@ def _trajectories(settings: StudySettings, runs: list[Run]) -> Figure:
         ax.set_visible(False)
     stretched = ", y stretched" if wide else ""
     figure.suptitle(
-        f"frame centres, px, turned and scaled onto the truth{stretched} (seed {settings.seeds[0]})", fontsize=9
+        f"frame centres, turned and scaled onto the truth{stretched} (seed {settings.seeds[0]})", fontsize=9
     )
     return figure
 
@@ -192,14 +148,3 @@ def _pooled(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
 def _positive_range(matrices: Iterable[NDArray[np.float32]]) -> tuple[float, float]:
     positive = np.concatenate([matrix[matrix > 0] for matrix in matrices])
     return float(np.percentile(positive, 1)), float(positive.max())
-
-
-def _by_seed(settings: StudySettings, runs: list[Run], strategy: str, measure: str) -> NDArray[np.float64]:
-    """(seeds, queries + 1); a run that ended early keeps the error it ended with."""
-    values = np.empty((len(settings.seeds), settings.queries + 1))
-    mine = [run for run in runs if run.settings.strategy == strategy]
-    for row, run in zip(values, mine, strict=True):
-        measured = [float(getattr(r, measure)) for r in run.rows]
-        row[: len(measured)] = measured
-        row[len(measured) :] = measured[-1]
-    return values

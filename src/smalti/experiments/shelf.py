@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +44,7 @@ def keep(folder: Path, run: Run) -> None:
                 file,
                 allow_pickle=False,
                 words=np.array(json.dumps(words)),
+                true_centres=run.true_centres,
                 initial_centres=run.initial_centres,
                 final_centres=run.final_centres,
                 **{f"picture {name}": picture for name, picture in run.pictures.items()},
@@ -68,6 +69,7 @@ def load(folder: Path, run: RunSettings, pictured: bool) -> Run | None:
             rows=[Row(**row) for row in words["rows"]],
             stopped=words["stopped"],
             smallest_area=words["smallest_area"],
+            true_centres=arrays["true_centres"],
             initial_centres=arrays["initial_centres"],
             final_centres=arrays["final_centres"],
             pictures=pictures,
@@ -80,5 +82,4 @@ def clear(folder: Path) -> None:
 
 
 def _path(folder: Path, run: RunSettings) -> Path:
-    parts = (run.experiment, run.frames, run.queries, run.family, run.strategy, run.seed, __version__)
-    return folder / UNFINISHED / ("_".join(map(str, parts)) + ".npz")
+    return folder / UNFINISHED / ("_".join(map(str, (*astuple(run), __version__))) + ".npz")

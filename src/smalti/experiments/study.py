@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from smalti.errors import UsageError
+from smalti.experiments.experiment import experiment_named
+from smalti.experiments.looks import looks_named
 from smalti.experiments.runs import Run, RunSettings
 from smalti.experiments.shelf import UNFINISHED, keep, load, make_folder
 from smalti.experiments.workers import Workers, hire
-from smalti.experiments.worlds import world_named
 from smalti.geometry.family import family_named
 from smalti.suggestion.strategies import strategy_named
 
@@ -22,14 +23,20 @@ class StudySettings:
     """An experiment, and the strategies and seeds to run it with."""
 
     experiment: str
-    frames: int = 1000
+    frames: int
     queries: int = 50
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
     strategies: tuple[str, ...] = ("paper", "external-only", "position-only", "elibol", "sawhney")
     family: str = "affine"
+    looks: str = "own"
+    chain_noise: float = 1.0
+    batch: int = 1
 
     def __post_init__(self) -> None:
-        world_named(self.experiment, self.frames)
+        if not 0.0 < self.chain_noise < math.inf:
+            raise UsageError(f"a chain's noise of {self.chain_noise} times what it says: give a positive number")
+        experiment_named(self.experiment).check(self.frames, self.chain_noise)
+        looks_named(self.looks)
         family_named(self.family)
         for name in self.strategies:
             strategy_named(name)
@@ -42,6 +49,8 @@ class StudySettings:
             raise UsageError(f"{self.queries} queries are too few, give at least 1")
         if min(self.seeds) < 0:
             raise UsageError(f"seed {min(self.seeds)}: seeds are not negative")
+        if self.batch < 1:
+            raise UsageError(f"a batch of {self.batch} questions: give at least 1")
 
     @property
     def pictured(self) -> RunSettings:
@@ -55,7 +64,17 @@ class StudySettings:
         return [self._run(strategy, seed) for strategy in self.strategies for seed in self.seeds]
 
     def _run(self, strategy: str, seed: int) -> RunSettings:
-        return RunSettings(self.experiment, self.frames, self.queries, self.family, strategy, seed)
+        return RunSettings(
+            self.experiment,
+            self.frames,
+            self.queries,
+            self.family,
+            strategy,
+            seed,
+            self.looks,
+            self.chain_noise,
+            self.batch,
+        )
 
 
 def conduct(settings: StudySettings, folder: Path, *, workers: int, on_progress: Callable[[int], object]) -> list[Run]:
@@ -82,6 +101,10 @@ def conduct_all(
         if found is not None:
             done[task] = found
             on_progress(task.run.queries)
+    for folder, settings in studies.items():
+        if any(task.folder == folder and task not in done for task in tasks):
+            # Once here: the workers then find what takes long to make.
+            experiment_named(settings.experiment).make(settings.frames, settings.seeds[0], folder)
     with hire(workers) as hired:
         _perform(tasks, done, hired, on_progress)
     return {folder: [done[task] for task in tasks if task.folder == folder] for folder in studies}
@@ -107,7 +130,7 @@ def _perform(
             # The longest first: at the end, when no other is left to begin, nobody waits long for the last.
             task = max(missing, key=lambda task: expected_seconds(task.run, done.values()))
             missing.remove(task)
-            running[workers.start(task.run, task.pictured)] = task
+            running[workers.start(task.run, task.pictured, task.folder)] = task
         finished, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
         if answered := workers.count_answers():
             on_progress(answered)

@@ -11,6 +11,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing.queues import SimpleQueue
+from pathlib import Path
 
 from smalti.errors import SmaltiError
 from smalti.experiments.runs import Run, RunSettings, perform
@@ -26,9 +27,9 @@ class Workers:
     _pool: ProcessPoolExecutor
     _answers: SimpleQueue[None]
 
-    def start(self, run: RunSettings, pictured: bool) -> Future[Run]:
-        """Have a run performed."""
-        return self._pool.submit(_work, run, pictured)
+    def start(self, run: RunSettings, pictured: bool, folder: Path) -> Future[Run]:
+        """Have a run performed; in the folder is what its experiment keeps."""
+        return self._pool.submit(_work, run, pictured, folder)
 
     def count_answers(self) -> int:
         """Return how many answers there were since this was last asked."""
@@ -79,6 +80,6 @@ def _prepare_worker(answers: SimpleQueue[None]) -> None:
     _answers = answers
 
 
-def _work(run: RunSettings, pictured: bool) -> Run:
+def _work(run: RunSettings, pictured: bool, folder: Path) -> Run:
     assert _answers is not None
-    return perform(run, pictured, lambda: _answers.put(None))
+    return perform(run, pictured, lambda: _answers.put(None), folder)

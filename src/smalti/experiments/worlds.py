@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from smalti.agents.oracle import TOLERANCE
 from smalti.agents.precomputed import PrecomputedAgent
-from smalti.errors import UnknownNameError, UsageError
-from smalti.geometry.affine import homogeneous
+from smalti.errors import UsageError
+from smalti.experiments.metrics import fit_similarity
+from smalti.geometry.affine import IDENTITY, apply, compose, homogeneous, invert
+from smalti.geometry.family import Family
 from smalti.geometry.outline import Outline
+from smalti.loop import ActiveLoop, StopRule
 from smalti.overlap.external import ExternalModel, FixedProbabilities
 from smalti.overlap.signatures import WeightedSignatures
-from smalti.records import Landmarks, Pair, Points, Transforms
+from smalti.records import Landmarks, Pair, PairNumbers, Points, Transforms
+from smalti.suggestion.strategies import Strategy
 
 OUTLINE = Outline(0.0, 0.0, 100.0, 100.0)
 CONTROL_POINTS: Points = np.array([[x, y] for x in (0.0, 50.0, 100.0) for y in (0.0, 50.0, 100.0)])
@@ -35,11 +39,17 @@ class World:
     name: str
     positions: Points  # (N, 2) of the frames' centres
     external: ExternalModel
+    outline: ClassVar[Outline] = OUTLINE
 
     @property
     def frames(self) -> int:
         """N."""
         return len(self.positions)
+
+    @property
+    def overlapping(self) -> PairNumbers:
+        """(n, 2): the pairs that the agent says yes to, in order."""
+        return self.moments[0]
 
     @cached_property
     def mosaic_from_frame(self) -> Transforms:
@@ -48,22 +58,50 @@ class World:
         maps[:, :, 2] = self.positions - self.positions[0]
         return maps
 
-    def agent(self, seed: int, sigma: float = 1.0) -> PrecomputedAgent:
+    def agent(self, seed: int, sigma: float = 1.0, chain_noise: float = 1.0) -> PrecomputedAgent:
         """Return an agent that has measured every overlapping pair once, with normal noise of `sigma` pixels.
 
         One generator a seed draws the noise of all pairs in their order when the run begins: whoever asks, and
-        whenever, gets the same landmarks.
+        whenever, gets the same landmarks. Those of consecutive frames err `chain_noise` times as much as they say.
         """
         pairs, point = self.shown_in_both
         points_j = CONTROL_POINTS[point]
         exact = points_j + self.positions[pairs[:, 1]] - self.positions[pairs[:, 0]]
         noise = np.random.default_rng(seed).normal(0.0, sigma, size=exact.shape)
+        noise[np.diff(pairs, axis=1)[:, 0] == 1] *= chain_noise
         return PrecomputedAgent(pairs, exact + noise, points_j, np.full(len(pairs), sigma))
 
     def chain(self, agent: PrecomputedAgent) -> list[Landmarks]:
         """Return the agent's landmarks of all consecutive pairs."""
         consecutive = (agent.landmarks(Pair(n, n + 1)) for n in range(self.frames - 1))
         return [landmarks for landmarks in consecutive if landmarks is not None]
+
+    def start(
+        self, agent: PrecomputedAgent, external: ExternalModel, strategy: Strategy, family: Family, stop_rule: StopRule
+    ) -> ActiveLoop:
+        """Begin with the chain alone."""
+        chain = self.chain(agent)
+        return ActiveLoop.start(
+            self.frames, OUTLINE, chain, external=external, strategy=strategy, family=family, stop_rule=stop_rule
+        )
+
+    def relative_rmsd(self, mosaic_from_frame: Transforms) -> float:
+        """Return the paper's error: RMS distance, in frame i, of T_ij x_j to the true x_i over all control points."""
+        pairs, moments = self.moments
+        i, j = pairs[:, 0], pairs[:, 1]
+        # T_ij less the true shift: what it makes of a point is the point's error.
+        error = compose(invert(mosaic_from_frame)[i], mosaic_from_frame[j]) - IDENTITY
+        error[:, :, 2] -= self.positions[j] - self.positions[i]
+        # Σ |E x̃|² over the points of a pair is tr(E M Eᵀ), M being their moments; M's last entry counts them.
+        squares = np.sum((error @ moments) * error)
+        return float(np.sqrt(squares / np.sum(moments[:, 2, 2])))
+
+    def shape_rmsd(self, mosaic_from_frame: Transforms) -> float:
+        """Return the RMS distance of the frame centres to the truth after the best similarity; it sees shrinking."""
+        centres = apply(mosaic_from_frame, OUTLINE.centre[None])[:, 0]
+        true_centres = apply(self.mosaic_from_frame, OUTLINE.centre[None])[:, 0]
+        residual = fit_similarity(centres, true_centres) - true_centres
+        return float(np.sqrt(np.mean(np.sum(residual**2, axis=1))))
 
     @cached_property
     def shown_in_both(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -100,7 +138,7 @@ class World:
 
 def raster(frames: int) -> World:
     """There and back: the way back lies a third of a frame beside the way out; an ideal external model."""
-    _check_frames("raster", frames)
+    check_frames("raster", frames)
     n = np.arange(1, frames + 1)
     out = n <= frames / 2
     x = np.where(out, n, frames - n + 1) * RASTER_STEP
@@ -115,26 +153,22 @@ def raster(frames: int) -> World:
 
 def circle(frames: int) -> World:
     """One revolution; signatures that take opposite frames for the same place."""
-    _check_frames("circle", frames)
+    check_circle(frames)
     angle = 2.0 * np.pi * np.arange(1, frames + 1) / frames
     positions = CIRCLE_RADIUS * np.column_stack([np.cos(angle), np.sin(angle)])
-    step = 2 * CIRCLE_RADIUS * np.sin(np.pi / frames)
-    if step > OUTLINE.width / 2:
-        raise UsageError(f"circle: with {frames} frames consecutive ones do not overlap, give at least 32")
     signatures = np.column_stack([np.cos(2 * angle), np.sin(2 * angle)])
     return World("circle", positions, WeightedSignatures(signatures))
 
 
-WORLDS: dict[str, Callable[[int], World]] = {"raster": raster, "circle": circle}
-
-
-def world_named(name: str, frames: int) -> World:
-    """Make the world of that name."""
-    if name not in WORLDS:
-        raise UnknownNameError("experiment", name, WORLDS)
-    return WORLDS[name](frames)
-
-
-def _check_frames(name: str, frames: int) -> None:
+def check_frames(name: str, frames: int) -> None:
+    """Refuse a sequence that is too short."""
     if frames < MIN_FRAMES:
         raise UsageError(f"{name}: {frames} frames are too few, give at least {MIN_FRAMES}")
+
+
+def check_circle(frames: int) -> None:
+    """Refuse a circle whose consecutive frames do not overlap."""
+    check_frames("circle", frames)
+    step = 2 * CIRCLE_RADIUS * np.sin(np.pi / frames)
+    if step > OUTLINE.width / 2:
+        raise UsageError(f"circle: with {frames} frames consecutive ones do not overlap, give at least 32")

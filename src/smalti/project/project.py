@@ -227,8 +227,8 @@ class Project:
         facts = {
             name: self.store.fact(name)
             for name in (
-                *("registered_by", "predicted_error_px", "chain_error_px", "left_out_px", "finish", "noise"),
-                "stopped",
+                *("registered_by", "predicted_error_px", "error_bound_px", "ahead_px", "worth_going_on"),
+                *("chain_error_px", "left_out_px", "finish", "noise", "stopped"),
             )
         }
         return {

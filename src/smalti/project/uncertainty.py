@@ -72,11 +72,15 @@ def _weighted_links(project: Project, placements: Mapping[int, Placement]) -> It
     place = {number: n for n, number in enumerate(sorted(placements))}
     weights = {entry.pair: entry.weight for entry in project.links if entry.state is LinkState.BELIEVED}
     noise = float(project.store.fact("noise"))
+    chain, matcher, person = project.store.fact("noise_factors", (1.0, 1.0, 1.0))
     for entry in project.placed_by:
         pair, landmarks = entry.answer.pair, entry.answer.landmarks
         weight = 1.0 if entry.role is Role.ASIDE else weights.get(pair)
         if landmarks is None or weight is None or pair.i not in place or pair.j not in place:
             continue
         link = fit_link(landmarks.of_pair(Pair(place[pair.i], place[pair.j])))
-        own_noise = 1.0 if entry.answer.author is Author.PERSON else noise
+        if entry.role not in (Role.LOOP, Role.ASIDE):
+            own_noise = noise * chain
+        else:
+            own_noise = person if entry.answer.author is Author.PERSON else noise * matcher
         yield replace(link, root=link.root * (np.sqrt(weight) / own_noise))

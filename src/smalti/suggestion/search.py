@@ -54,8 +54,11 @@ class Reward(Protocol):
         ...
 
 
-def search(view: View, external: PairwiseModel, reward: Reward, top: int) -> Found:
-    """Return the `top` candidates of largest reward, exactly, best first; equal rewards by pair."""
+def search(view: View, external: PairwiseModel, reward: Reward, top: int, *, faintest_share: float = 0.0) -> Found:
+    """Return the `top` candidates of largest reward, exactly, best first; equal rewards by pair.
+
+    Those below `faintest_share` of the best are not looked for.
+    """
     if top < 1:
         return Found.nothing()
     hunt = _Hunt(view, external, reward, top)
@@ -64,7 +67,7 @@ def search(view: View, external: PairwiseModel, reward: Reward, top: int) -> Fou
     while True:
         hunt.look_at_those_reaching(goal)
         # Whatever was not looked at is worth less than the goal.
-        if hunt.threshold >= goal or goal == 0.0:
+        if hunt.threshold >= goal or goal == 0.0 or goal <= faintest_share * hunt.best:
             return hunt.found
         goal = max(hunt.threshold, goal / DESCENT)
         if goal < faintest:
@@ -95,6 +98,11 @@ class _Hunt:
         """What a pair must be worth to be among the best."""
         rewards = self.found.rewards
         return float(rewards[self.top - 1]) if len(rewards) >= self.top else 0.0
+
+    @property
+    def best(self) -> float:
+        """What the best pair is worth, 0 while there is none."""
+        return float(self.found.rewards[0]) if len(self.found.rewards) else 0.0
 
     def look_at_those_reaching(self, goal: float) -> None:
         """Take in the pairs whose bound is at least the goal, but for those that were evaluated before."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +13,8 @@ from smalti.adjustment.centres import Centres
 from smalti.adjustment.local_covariance import LocalCovariance
 from smalti.overlap.external import ExternalModel, PairwiseModel, pairwise
 from smalti.records import PairNumbers, Transforms, pair_key
+
+NO_PAIRS: PairNumbers = np.empty((0, 2), dtype=np.int64)
 
 CLOSEST_ASKED = 2
 """Candidates lie at least this many frames apart: consecutive ones are the chain's business."""
@@ -32,6 +34,16 @@ class GivenUp:
         return concerned
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Answered:
+    """What is known of pairs (n, 2)."""
+
+    settled: PairNumbers = field(default_factory=NO_PAIRS.copy)  # the chain, and all that were answered, however
+    refused: PairNumbers = field(default_factory=NO_PAIRS.copy)  # asked, and no yes
+    overlapping: PairNumbers = field(default_factory=NO_PAIRS.copy)  # for the external model to learn from
+    apart: PairNumbers = field(default_factory=NO_PAIRS.copy)
+
+
 class View:
     """An adjustment, what else is known, and the pairs that may still be asked.
 
@@ -41,15 +53,37 @@ class View:
     def __init__(
         self,
         covariance: LocalCovariance,
-        external: ExternalModel,
-        settled: PairNumbers,
+        untrained: ExternalModel,
+        answered: Answered,
         given_up: GivenUp | None = None,
+        only: PairNumbers | None = None,
     ) -> None:
-        """`settled` (n, 2) are the pairs that were answered, however."""
+        """`untrained` is the external model before any answer; no other pairs than `only` (n, 2) may be asked."""
         self.covariance = covariance
-        self.external = external
-        self.settled = settled
+        self._untrained = untrained
+        self.answered = answered
         self.given_up = given_up
+        self.only = only
+
+    @property
+    def settled(self) -> PairNumbers:
+        """The pairs (n, 2) that were answered, however."""
+        return self.answered.settled
+
+    @property
+    def refused(self) -> PairNumbers:
+        """The pairs (n, 2) that got no yes."""
+        return self.answered.refused
+
+    @cached_property
+    def external(self) -> ExternalModel:
+        """The external model, trained on the answers."""
+        return self._untrained.learn(self.answered.overlapping, self.answered.apart)
+
+    @cached_property
+    def untrained(self) -> PairwiseModel:
+        """The same before any answer, pair by pair."""
+        return pairwise(self._untrained)
 
     @property
     def adjustment(self) -> Adjustment:
@@ -61,12 +95,21 @@ class View:
         """N."""
         return self.adjustment.frames
 
+    def is_linked(self, pairs: PairNumbers) -> NDArray[np.bool_]:
+        """Tell of pairs (n, 2) whether each has a link."""
+        return _among(pair_key(*pairs.T), pair_key(*self.adjustment.ends.T))
+
+    def is_settled(self, pairs: PairNumbers) -> NDArray[np.bool_]:
+        """Tell of pairs (n, 2) whether each was answered, however."""
+        return _among(pair_key(*pairs.T), np.sort(pair_key(*self.settled.T)))
+
     def may_be_asked(self, pairs: PairNumbers) -> NDArray[np.bool_]:
         """Tell of pairs (n, 2), i < j, whether each is a candidate."""
         i, j = pairs.T
         key = pair_key(i, j)
-        at = np.minimum(np.searchsorted(self._known, key), len(self._known) - 1)
-        allowed: NDArray[np.bool_] = (j - i >= CLOSEST_ASKED) & (self._known[at] != key)
+        allowed: NDArray[np.bool_] = (j - i >= CLOSEST_ASKED) & ~_among(key, self._known)
+        if self.only is not None:
+            allowed &= np.isin(key, pair_key(*self.only.T))
         return allowed if self.given_up is None else allowed & ~self.given_up.concerns(i, j)
 
     @cached_property
@@ -101,3 +144,11 @@ class View:
     def _known(self) -> NDArray[np.int64]:
         """The pairs that are linked or settled, as sorted numbers."""
         return np.unique(pair_key(*np.concatenate([self.adjustment.ends, self.settled]).T))
+
+
+def _among(keys: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell of numbers (n,) whether each is among those known, which are sorted."""
+    if not len(known):
+        return np.zeros(len(keys), dtype=np.bool_)
+    found: NDArray[np.bool_] = known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys
+    return found

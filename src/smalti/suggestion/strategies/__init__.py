@@ -9,12 +9,13 @@ from smalti.suggestion.strategies.external_only import ExternalOnly
 from smalti.suggestion.strategies.paper import Paper
 from smalti.suggestion.strategies.position_only import PositionOnly
 from smalti.suggestion.strategies.sawhney import Sawhney
+from smalti.suggestion.strategies.smalti import Smalti
 from smalti.suggestion.strategies.strategy import Strategy
 from smalti.suggestion.strategies.xia import Xia
 
 STRATEGIES: dict[str, Strategy] = {
     strategy.name: strategy
-    for strategy in (Paper(), ExternalOnly(), PositionOnly(), Elibol(), Sawhney(), Xia(), Area())
+    for strategy in (Smalti(), Paper(), ExternalOnly(), PositionOnly(), Elibol(), Sawhney(), Xia(), Area())
 }
 
 

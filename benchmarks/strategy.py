@@ -1,0 +1,104 @@
+"""How many answers strategies need for the same error, as the tables of docs/strategy.md.
+
+    smalti experiment raster circle --queries 100 --seeds 1,2,3,4,5,6,7,8,9,10 --strategies paper,smalti --out studies
+    python benchmarks/strategy.py studies/raster studies/circle [--against paper] [--strategy smalti]
+
+The error to reach is, for every seed, 1.5 times that of the first strategy named in the study after its last answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("studies", nargs="+", type=Path, metavar="DIR", help="folders of studies")
+    parser.add_argument("--against", default="paper", metavar="NAME", help="the strategy to compare with (paper)")
+    parser.add_argument("--strategy", default="smalti", metavar="NAME", help="the strategy to be judged (smalti)")
+    options = parser.parse_args()
+    studies = [json.loads((folder / "summary.json").read_text()) for folder in options.studies]
+    names = (options.against, options.strategy)
+    print_effort(studies, *names)
+    print_area(studies, *names)
+    print_calibration(studies, names)
+    print_bounds(studies, names)
+
+
+def print_effort(studies: list[dict[str, Any]], against: str, judged: str) -> None:
+    """Mean answers to reach the error, and their ratio; one more than there were counts for a run that never did."""
+    lines, ratios = [], []
+    for study in studies:
+        base, own = (study["strategies"][name]["answers_to_reach"] for name in (against, judged))
+        ratios.append(own["mean"] / base["mean"])
+        lines.append([title(study), counted(base), counted(own), f"{ratios[-1]:.2f}"])
+    lines.append(["mean of the ratios", "", "", f"{np.mean(ratios):.2f}"])
+    print_table(["answers to reach the error (runs that never do)", f"`{against}`", f"`{judged}`", "ratio"], lines)
+
+
+def print_area(studies: list[dict[str, Any]], against: str, judged: str) -> None:
+    lines = []
+    for study in studies:
+        base, own = (study["strategies"][name]["area_under_log"] for name in (against, judged))
+        lines.append([title(study), f"{base:.3f}", f"{own:.3f}", f"{own - base:+.3f}"])
+    print_table(["mean of log10 of the error in px", f"`{against}`", f"`{judged}`", "difference"], lines)
+
+
+def print_calibration(studies: list[dict[str, Any]], names: Iterable[str]) -> None:
+    lines = []
+    for study in studies:
+        for name in names:
+            found = study["strategies"][name]["probability"]
+            if found is not None:
+                bins = [
+                    f"{b['stated']:.2f} → {b['yes']:.2f} ({b['questions']})" if b["questions"] else ""
+                    for b in found["bins"]
+                ]
+                lines.append([title(study), f"`{name}`", f"{found['brier']:.3f}", *bins])
+    edges = [f"{n / 10:.1f}-{(n + 1) / 10:.1f}" for n in range(10)]
+    print_table(["stated → share of yes (questions)", "strategy", "Brier", *edges], lines)
+
+
+def print_bounds(studies: list[dict[str, Any]], names: Iterable[str]) -> None:
+    lines = []
+    for study in studies:
+        for name in names:
+            found = study["strategies"][name]["error_below_bound"]
+            if found["share"] is not None:
+                lines.append([title(study), f"`{name}`", f"{found['share']:.0%}", f"{found['share_at_the_end']:.0%}"])
+    print_table(["error below the stated 90 % bound", "strategy", "all states", "after the last answer"], lines)
+
+
+def title(study: dict[str, Any]) -> str:
+    """Name a study by what is not usual about it."""
+    parts = [f"{study['experiment']} {study['frames']}"]
+    if study["looks"] != "own":
+        parts.append(f"looks {study['looks']}")
+    if study["chain_noise"] != 1.0:
+        parts.append(f"chain {study['chain_noise']:g} ×")
+    if study["batch"] > 1:
+        parts.append(f"batches of {study['batch']}")
+    return ", ".join(parts)
+
+
+def counted(found: dict[str, Any]) -> str:
+    never = f" ({found['not_reached']})" if found["not_reached"] else ""
+    return f"{found['mean']:.1f}{never}"
+
+
+def print_table(header: list[str], lines: Iterable[list[str]]) -> None:
+    print("| " + " | ".join(header) + " |")
+    print("| --- " * len(header) + "|")
+    for line in lines:
+        print("| " + " | ".join(line) + " |")
+    print()
+
+
+if __name__ == "__main__":
+    main()

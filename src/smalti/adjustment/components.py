@@ -1,0 +1,175 @@
+"""How large the noise of each kind of link really is: variance components, from how well loops close.
+
+A link says how noisy it is, and a whole kind of links may say it wrongly: a chain drifts by more than neighbouring
+frames show where perspective bends all of it the same way, a matcher is better than it claims. If the noise of group g
+is s_g times what its links say, their squared residuals on the refined mosaic sum up to s_g² times the *redundancy* of
+the group, the part of its measurements that others check: for a link of f degrees of freedom
+
+    r_l = f - tr(J_l H J_lᵀ),
+
+J_l being the derivatives of its residual by the maps, in units of its noise, and H the covariance of all maps. H
+depends on s: one step an answer, from the factors before it, follows (Helmert's and Förstner's iteration, whose fixed
+point is the restricted maximum likelihood). A chain that nothing closes has no redundancy, and nothing is learned of
+it. A single answer that closes a long one has hardly any itself: what it contradicts is put down to the chain.
+
+A refusal tells too. Of pairs that the mosaic can hardly place, those that are confirmed are the ones where it happens
+to be right; without the others it would think too well of itself. So every refused pair counts with the probability
+that its frames do not overlap, which grows with s where they were thought to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import ndtr
+
+from smalti.adjustment.adjustment import Adjustment
+from smalti.adjustment.local_covariance import LocalCovariance
+from smalti.geometry.affine import compose, square
+from smalti.records import PairNumbers
+
+Groups = NDArray[np.int64]
+"""(L,) the group of every link, from 0 on, in the order of the adjustment's links."""
+
+UNESTIMATED = -1
+"""The group of links whose noise is what they say: guesses, which measure nothing."""
+
+PRIOR_DEVIATION = 0.7
+"""Of log s before any loop closes: two thirds of the noise or half as much again would surprise nobody."""
+
+LARGEST_SHARE, MEAN_SHARE = 8.0, 1.0
+"""Times what is expected of it, the squared residual of a link, or of a stretch of links, counts for at most: one lie
+does not count for everything. What honest ones then count for on average."""
+
+LARGEST_GROWTH = 4.0
+"""Of s at once: a single answer may be wrong, even a person's."""
+
+EXTREMES = (1.0 / 30.0, 30.0)
+"""Of s: links that agree to rounding must leave numbers to compute with."""
+
+LEAST_REDUNDANCY = 1e-6
+"""Less is rounding."""
+
+TRUSTED = 0.8
+"""Of refusals: agents miss pairs that overlap, most of all where there is little to see."""
+
+SMALLEST_CHANGE = 1.05
+"""A factor by which s must change for the links to be weighted anew."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Components:
+    """By how much the noise of each group of links differs from what its links say, and how sure that is."""
+
+    factors: NDArray[np.float64]  # (G,): s
+    redundancy: NDArray[np.float64]  # (G,): how many residuals tell
+    degrees: NDArray[np.float64]  # (G,): with what was known before; the standard deviation of log s is √(1/2 degrees)
+
+    def differ_from(self, assumed: NDArray[np.float64]) -> bool:
+        """Tell whether links should be weighted anew that are weighted by these factors (G,)."""
+        return bool((np.abs(np.log(self.factors / assumed)) > np.log(SMALLEST_CHANGE)).any())
+
+
+def estimate_components(
+    covariance: LocalCovariance, groups: Groups, assumed: NDArray[np.float64], refused: PairNumbers | None = None
+) -> Components:
+    """Return the noise of every group after one step from `assumed` (G,), by which the links are weighted now.
+
+    The covariance must be about the refined mosaic of its links. What was `refused` (r, 2) tells of the first group,
+    the chain.
+    """
+    squares, redundancy = check_links(covariance)
+    stretches = _stretches(covariance.adjustment)
+    factors, told = np.empty(len(assumed)), np.empty(len(assumed))
+    for group, before in enumerate(assumed):
+        own = groups == group
+        told[group] = np.sum(redundancy[own])
+        doubts = _Doubts.of(covariance, refused, before) if refused is not None and group == 0 else None
+        found = _most_likely(before**2 * squares[own], redundancy[own], stretches[own], doubts)
+        factors[group] = min(found, LARGEST_GROWTH * before)
+    return Components(factors, told, told + 0.5 / PRIOR_DEVIATION**2)
+
+
+def reweigh(
+    adjustment: Adjustment, groups: Groups, assumed: NDArray[np.float64], factors: NDArray[np.float64]
+) -> Adjustment:
+    """Return links that were weighted by the factors `assumed` (G,) weighted by others."""
+    weights = np.ones(len(groups))
+    estimated = groups != UNESTIMATED
+    weights[estimated] = (assumed / factors)[groups[estimated]] ** 2
+    return adjustment.weighted(dict(zip(adjustment.links, weights.tolist(), strict=True)))
+
+
+def check_links(covariance: LocalCovariance) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the squared residual and the redundancy (L,) of every link, in units of its noise."""
+    adjustment = covariance.adjustment
+    ends, terms = adjustment.ends, adjustment.terms
+    maps, inverses = covariance.maps_in_units
+    relative = square(compose(inverses[ends[:, 0]], maps[ends[:, 1]]))
+    # The adjustment's lengths are in units of the frame, the noise of a link in pixels.
+    squares = np.sum((relative @ terms.side_j - terms.side_i) ** 2, axis=(1, 2)) * adjustment.outline.unit**2
+    known = np.trace(covariance.of_relations(covariance.relations(ends, terms.side_j)), axis1=1, axis2=2)
+    return squares, np.maximum(adjustment.family.freedom - known, 0.0)
+
+
+def _stretches(adjustment: Adjustment) -> Groups:
+    """Return the number of the stretch of every link (L,): consecutive links between two knots, or one link alone.
+
+    A stretch bends as one: what a loop contradicts is shared out among its links, unevenly but all at once.
+    """
+    ends = adjustment.ends
+    knots = np.bincount(ends.ravel(), minlength=adjustment.frames) != 2
+    alone = adjustment.frames + np.arange(len(ends))
+    return np.where(ends[:, 1] - ends[:, 0] == 1, np.cumsum(knots)[ends[:, 0]], alone)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Doubts:
+    """Where refused pairs were thought to be, in units of a frame's half size, and how surely at a factor of one."""
+
+    place: NDArray[np.float64]  # (r, 2)
+    deviation: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, covariance: LocalCovariance, refused: PairNumbers, assumed: float) -> _Doubts:
+        outline = covariance.adjustment.outline
+        half = np.array([outline.width, outline.height]) / 2.0
+        seen = covariance.of_pairs(refused)
+        return cls((seen.mean[:, 0] - outline.centre) / half, np.sqrt(seen.cov[:, 0, ::2]) / half / assumed)
+
+    def slope(self, log_factor: float) -> float:
+        """Return the derivative by log s of -Σ log of the probability that they do not overlap."""
+        deviation = self.deviation * np.exp(log_factor)
+        above, below = (1.0 - self.place) / deviation, (1.0 + self.place) / deviation
+        inside = ndtr(above) + ndtr(below) - 1.0
+        change = -(above * np.exp(-0.5 * above**2) + below * np.exp(-0.5 * below**2)) / np.sqrt(2.0 * np.pi)
+        both = inside.prod(axis=1)
+        grown = change[:, 0] * inside[:, 1] + inside[:, 0] * change[:, 1]
+        return float(np.sum(TRUSTED * grown / (1.0 - TRUSTED * both)))
+
+
+def _most_likely(
+    squares: NDArray[np.float64], redundancy: NDArray[np.float64], stretches: Groups, doubts: _Doubts | None
+) -> float:
+    """Return s of a group of links from their squared residuals (n,), in units of what they say, and redundancies.
+
+    Beforehand log s is normal about 0: less noise is as likely as more. An inverse gamma prior, which would count as a
+    few residuals more, keeps s from becoming small.
+    """
+    bent, checked = (np.asarray(np.bincount(stretches, values), np.float64) for values in (squares, redundancy))
+    bent, checked = bent[checked > LEAST_REDUNDANCY], checked[checked > LEAST_REDUNDANCY]
+    expected = MEAN_SHARE * float(np.sum(checked))
+
+    def slope(log_factor: float) -> float:
+        """Return the derivative of -log p, which grows with `log_factor` but for what refusals tell."""
+        shares = np.minimum(bent * np.exp(-2.0 * log_factor), LARGEST_SHARE * checked)
+        told = expected - float(np.sum(shares)) + log_factor / PRIOR_DEVIATION**2
+        return told if doubts is None else told + doubts.slope(log_factor)
+
+    lowest, highest = np.log(EXTREMES)
+    if slope(lowest) >= 0.0:
+        return EXTREMES[0]
+    return EXTREMES[1] if slope(highest) <= 0.0 else float(np.exp(brentq(slope, lowest, highest)))

@@ -1,0 +1,105 @@
+"""What can be experimented on: one interface, and a table of what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from smalti.agents.precomputed import PrecomputedAgent
+from smalti.errors import UnknownNameError
+from smalti.experiments.caliterra import caliterra, check_caliterra
+from smalti.experiments.wander import wander
+from smalti.experiments.worlds import check_circle, check_frames, circle, raster
+from smalti.geometry.family import Family
+from smalti.geometry.outline import Outline
+from smalti.loop import ActiveLoop, StopRule
+from smalti.overlap.external import ExternalModel
+from smalti.records import PairNumbers, Points, Transforms
+from smalti.suggestion.strategies import Strategy
+
+
+class Experiment(Protocol):
+    """Frames, who answers about them, what is known from outside, and how far a mosaic is from the truth."""
+
+    @property
+    def frames(self) -> int:
+        """N."""
+        ...
+
+    @property
+    def outline(self) -> Outline:
+        """Of every frame."""
+        ...
+
+    @property
+    def positions(self) -> Points:
+        """(N, 2): where the frames' centres lie, in any unit, for figures."""
+        ...
+
+    @property
+    def external(self) -> ExternalModel:
+        """What the frames look like."""
+        ...
+
+    @property
+    def overlapping(self) -> PairNumbers:
+        """(n, 2): the pairs that the agent says yes to, in order."""
+        ...
+
+    def agent(self, seed: int, *, chain_noise: float) -> PrecomputedAgent:
+        """Return who answers in the run of a seed; consecutive frames err `chain_noise` times as much as they say."""
+        ...
+
+    def start(
+        self, agent: PrecomputedAgent, external: ExternalModel, strategy: Strategy, family: Family, stop_rule: StopRule
+    ) -> ActiveLoop:
+        """Return the state before the first question."""
+        ...
+
+    def relative_rmsd(self, mosaic_from_frame: Transforms) -> float:
+        """Return the RMS distance, in frame i, of T_ij x_j to the true x_i."""
+        ...
+
+    def shape_rmsd(self, mosaic_from_frame: Transforms) -> float:
+        """Return the RMS distance of the frame centres to the truth after the best similarity, NaN if nobody knows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of experiment."""
+
+    usual_frames: int
+    check: Callable[[int, float], None]
+    """Refuses a number of frames, or a noise of the chain, that it cannot have."""
+    make: Callable[[int, int, Path | None], Experiment]
+    """Takes the number of frames, the seed of the run, and the folder, if any, that keeps what takes long to find."""
+
+
+def _check_raster(frames: int, _chain_noise: float) -> None:
+    check_frames("raster", frames)
+
+
+def _check_circle(frames: int, _chain_noise: float) -> None:
+    check_circle(frames)
+
+
+def _check_wander(frames: int, _chain_noise: float) -> None:
+    check_frames("wander", frames)
+
+
+EXPERIMENTS: dict[str, Kind] = {
+    "raster": Kind(1000, _check_raster, lambda frames, _seed, _folder: raster(frames)),
+    "circle": Kind(1000, _check_circle, lambda frames, _seed, _folder: circle(frames)),
+    "wander": Kind(600, _check_wander, lambda frames, seed, _folder: wander(frames, seed)),
+    "caliterra": Kind(75, check_caliterra, caliterra),
+}
+
+
+def experiment_named(name: str) -> Kind:
+    """Look a kind of experiment up by its name."""
+    if name not in EXPERIMENTS:
+        raise UnknownNameError("experiment", name, EXPERIMENTS)
+    return EXPERIMENTS[name]

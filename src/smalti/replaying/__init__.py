@@ -1,0 +1,1 @@
+"""A project's answers once more, in the order of other strategies."""

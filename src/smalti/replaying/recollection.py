@@ -1,0 +1,76 @@
+"""The state before the first question, from what a project keeps: nothing is registered, and nothing written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from smalti.agents.agent import Agent
+from smalti.belief import LARGEST_CHI2
+from smalti.building.chain import register_chain
+from smalti.building.groundwork import FARTHEST_SEEN
+from smalti.building.matching import PIXELS
+from smalti.building.questions import Questions
+from smalti.errors import ProjectError
+from smalti.loop import ActiveLoop, as_numbers
+from smalti.overlap.signatures import WeightedSignatures
+from smalti.project.entries import Role
+from smalti.project.project import Project
+from smalti.records import Answer, Pair
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recollection:
+    """What was known before the first question, and what was answered since."""
+
+    used: tuple[int, ...]  # numbers in the source of the frames that the engine knows
+    start: ActiveLoop  # that asks about answered pairs only
+    answers: tuple[Answer, ...]  # in the order in which they were given
+    agent: Agent  # gives them again
+
+
+def recollect(project: Project) -> Recollection:
+    """Lay the groundwork of a project again from its log and its cache, or say what is missing there.
+
+    The log is read once: others may go on answering meanwhile. What was refused while the chain was registered is no
+    question, though a build that comes upon it gives the same answer again.
+    """
+    used = tuple(frame.number for frame in project.frames if not frame.reason)
+    looks = project.cache.array("signatures")
+    if looks is None:
+        raise ProjectError(
+            f"{project.folder}: the looks of its frames are not in its folder cache; run smalti build or smalti "
+            "annotate as before, which computes them"
+        )
+    questions = Questions(project.store, lambda role: _Nobody(project.folder), used)
+    longest_check = FARTHEST_SEEN if project.store.fact("registered_by") == PIXELS else 2
+    chain = register_chain(len(used), project.outline, questions.ask, 2 * len(used), longest_check)
+    joined = {landmarks.pair for landmarks in chain.links}
+    answers = tuple(answer for answer in questions.given(Role.LOOP) if answer.pair not in joined)
+    if not answers:
+        raise ProjectError(f"{project.folder}: no question was answered yet; there is nothing to replay")
+    start = ActiveLoop.start(
+        len(used),
+        project.outline,
+        chain.links,
+        external=WeightedSignatures(looks),
+        reference=len(used) // 2,
+        priors=chain.guesses,
+        noise=chain.noise,
+        learns=True,
+        only=as_numbers(answer.pair for answer in answers),
+        largest_chi2=LARGEST_CHI2,
+    )
+    return Recollection(used, start, answers, questions.asking(Role.LOOP))
+
+
+@dataclass(frozen=True, slots=True)
+class _Nobody:
+    """Is there where the matcher was: what it has not answered stays open."""
+
+    folder: Path
+
+    def answer(self, pair: Pair) -> Answer:
+        raise ProjectError(
+            f"{self.folder}: its chain is not registered to the end; go on with smalti build or smalti annotate first"
+        )

@@ -1,0 +1,95 @@
+"""What looks are worth: how much more often overlapping frames look so alike than frames that are apart.
+
+P^ext is what the external model says; whether it can be trusted is another question. So it is taken for a mere score,
+and its likelihood ratio is learned, the mosaic being the judge: a model that knows nothing has a ratio of one
+everywhere, one that errs in half of what it is sure of a ratio that says so.
+
+Frames that share no more than a rim, or are neighbours, look alike too. If they are the alternative, looks decide
+little; so each of these kinds has a ratio of its own, against frames that are far apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+
+STEPS = 12
+"""Of the score, each with a ratio of its own."""
+
+DOUBT = 2.0
+"""Pairs of either kind that are imagined to have been seen, evenly over all steps."""
+
+MOST_SEEN = 2000.0
+"""As so many pairs of a kind count all that are seen."""
+
+STRONGEST = 1000.0
+
+ROUNDS = 10
+
+CLOSEST_TO_CERTAIN = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """Likelihood ratios for every step of the score: of some kinds of pairs, against those of the last kind."""
+
+    edges: NDArray[np.float64]  # (n - 1,) of log odds, ascending
+    ratios: NDArray[np.float64]  # (n, kinds), the last kind's being one
+
+    @classmethod
+    def nothing(cls, kinds: int) -> Evidence:
+        """Know nothing yet."""
+        return cls(np.empty(0), np.ones((1, kinds)))
+
+    @classmethod
+    def learn(
+        cls,
+        external: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        prior: NDArray[np.float64],
+    ) -> Evidence:
+        """Learn from P^ext (n,) of pairs that stand for so many (n,) and are of each kind with some probability (n, k).
+
+        Pairs are taken to be of a kind as probably as their looks, as far as these are understood, make likely; what
+        looks are worth follows from that, and so on.
+        """
+        kinds = prior.shape[1]
+        if not prior.any(axis=0).all():
+            return cls.nothing(kinds)
+        score = _score(external)
+        order = np.argsort(score, kind="stable")
+        # Steps between which the first kind and the last are spread evenly.
+        counted = weight[:, None] * prior[:, [0, -1]]
+        reached = np.cumsum((counted / counted.sum(axis=0)).sum(axis=1)[order]) / 2.0
+        edges = np.unique(score[order][np.searchsorted(reached, np.arange(1, STEPS) / STEPS)])
+        edges = edges[edges > score.min()]  # no step without pairs
+        step = np.searchsorted(edges, score, side="right")
+        evidence = cls(edges, np.ones((len(edges) + 1, kinds)))
+        for _ in range(ROUNDS):
+            counted = weight[:, None] * update(prior, evidence.ratios[step])
+            # As many as if all counted the same.
+            seen = np.minimum(counted.sum(axis=0) ** 2 / np.sum(counted**2, axis=0), MOST_SEEN)
+            shares = np.stack([np.bincount(step, counted[:, kind], len(edges) + 1) for kind in range(kinds)], axis=1)
+            shares = (seen * shares / shares.sum(axis=0) + DOUBT / len(shares)) / (seen + DOUBT)
+            evidence = cls(edges, np.clip(shares / shares[:, -1:], 1.0 / STRONGEST, STRONGEST))
+        return evidence
+
+    def of(self, external: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the likelihood ratios (n, kinds) of P^ext (n,)."""
+        ratios: NDArray[np.float64] = self.ratios[np.searchsorted(self.edges, _score(external), side="right")]
+        return ratios
+
+
+def _score(external: NDArray[np.float64]) -> NDArray[np.float64]:
+    score: NDArray[np.float64] = logit(np.clip(external, CLOSEST_TO_CERTAIN, 1.0 - CLOSEST_TO_CERTAIN))
+    return score
+
+
+def update(prior: NDArray[np.float64], ratios: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the probability of every kind (n, k) after evidence with these likelihood ratios."""
+    joint = prior * ratios
+    updated: NDArray[np.float64] = joint / np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    return updated

@@ -1,0 +1,71 @@
+"""How likely a pair is to be answered yes, given everything that is known.
+
+Differs from the paper, whose P^ext·P^pos ranks pairs but is no probability. P^pos, where refusals beside the pair leave
+it, is the prior; the looks are evidence, by the likelihood ratio that `Evidence` has learned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.records import PairNumbers
+from smalti.suggestion.acceptance import acceptance
+from smalti.suggestion.evidence import Evidence, update
+from smalti.suggestion.refusals import Refusals
+from smalti.suggestion.survey import Seen, far_pairs, near_pairs
+from smalti.suggestion.view import View
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Posterior:
+    """The probability of a yes for any pair of one state."""
+
+    view: View
+    evidence: Evidence
+    acceptance: NDArray[np.float64]  # (kinds,)
+    refusals: Refusals
+    near: Seen
+    near_stand_for: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, view: View) -> Posterior:
+        """Learn what looks are worth from pairs that are near in time and from pairs anywhere."""
+        near, stand_for = near_pairs(view.frames)
+        far = far_pairs(view.frames)
+        seen = Seen.of(view, np.concatenate([near, far]))
+        total = view.frames * (view.frames - 1) / 2 - stand_for.sum()
+        weight = np.append(stand_for, np.full(len(far), max(total, 0.0) / max(len(far), 1)))
+        within = seen.within.copy()
+        within[view.is_linked(seen.pairs)] = 1.0
+        evidence = Evidence.learn(seen.external, weight, kinds(within))
+        refused = Seen.of(view, view.refused)
+        accepted = acceptance(view.adjustment, update(kinds(refused.within), evidence.of(refused.external)))
+        refusals = Refusals(view.covariance, view.refused, refused.centres)
+        return cls(view, evidence, accepted, refusals, seen[: len(near)], stand_for)
+
+    def of_seen(self, seen: Seen) -> NDArray[np.float64]:
+        """Return the probability (n,) of pairs that were looked at; of those that were answered, what is known."""
+        prior = kinds(seen.within)
+        prior[:, 0] *= self.refusals.discount(seen)
+        probability: NDArray[np.float64] = np.sum(
+            update(prior, self.evidence.of(seen.external)) * self.acceptance, axis=1
+        )
+        probability[self.view.is_settled(seen.pairs)] = 0.0
+        probability[self.view.is_linked(seen.pairs)] = 1.0
+        return probability
+
+    def of_pairs(self, pairs: PairNumbers) -> NDArray[np.float64]:
+        """Return the probability of pairs (n, 2), i ≤ j."""
+        probability = np.ones(len(pairs))
+        apart = pairs[:, 0] != pairs[:, 1]
+        probability[apart] = self.of_seen(Seen.of(self.view, pairs[apart]))
+        return probability
+
+
+def kinds(within: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how probably pairs (n, 5) overlap, share a good part or a rim, are neighbours, or are apart."""
+    beyond = np.diff(within, axis=1, prepend=0.0, append=1.0)
+    return np.maximum(beyond, 0.0)

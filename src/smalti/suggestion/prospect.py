@@ -1,0 +1,78 @@
+"""What lies ahead: the pairs worth asking, how likely each is to get a yes, and what it would teach."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.adjustment.centres import PairCentres
+from smalti.records import pair_key
+from smalti.suggestion.lessons import Lessons
+from smalti.suggestion.posterior import Posterior
+from smalti.suggestion.search import search
+from smalti.suggestion.survey import REACHES, Seen, probability_within
+from smalti.suggestion.view import View
+from smalti.suggestion.weighed import WeighedLooks
+
+CANDIDATES = 1000
+"""Pairs that are looked at closely: the best by a reward like the paper's, of how uncertain a pair itself is."""
+
+FAINTEST = 1e-3
+"""Of the largest such reward: what a candidate must have."""
+
+NEGLIGIBLE = 0.02
+"""A kind of pairs of which fewer get a yes is not looked for."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prospect:
+    """The candidates of one state, and the pairs that matter."""
+
+    candidates: Seen
+    likely: NDArray[np.float64]  # (n,) of the candidates
+    mattering: Seen  # the candidates, and pairs near in time
+    weight: NDArray[np.float64]  # how many pairs that overlap each of these stands for
+
+    @classmethod
+    def of(cls, view: View, part: NDArray[np.int64] | None = None) -> Prospect:
+        """Look for candidates. With `part` (N,), the mosaic of every frame, pairs of two mosaics do not matter."""
+        posterior = Posterior.of(view)
+        looks = WeighedLooks(view.untrained, posterior.evidence)
+        reward = AcceptedTimesSpread(posterior.acceptance)
+        candidates = Seen.of(view, search(view, looks, reward, CANDIDATES, faintest_share=FAINTEST).pairs)
+        likely = posterior.of_seen(candidates)
+        near = posterior.near
+        known = np.isin(pair_key(*near.pairs.T), pair_key(*candidates.pairs.T))
+        stand_for = np.where(known, 0.0, posterior.near_stand_for)
+        mattering = Seen.joined(candidates, near)
+        weight = np.append(likely, stand_for * posterior.of_seen(near))
+        if part is not None:
+            weight *= part[mattering.pairs[:, 0]] == part[mattering.pairs[:, 1]]
+        return cls(candidates, likely, mattering, weight)
+
+    def lessons(self, view: View) -> Lessons:
+        """Find out what the candidates would teach."""
+        return Lessons.of(view.covariance, self.candidates, self.likely, self.mattering, self.weight)
+
+
+class AcceptedTimesSpread:
+    """What P^pos · √det Σ becomes for an agent that says yes to some kinds of pairs more often than to others."""
+
+    def __init__(self, acceptance: NDArray[np.float64]) -> None:
+        # A sum over nested outlines: what is within the inner ones is within the outer ones, too.
+        self._steps = -np.diff(acceptance)
+        accepted = np.flatnonzero(acceptance[:-1] > NEGLIGIBLE)
+        # Outlines beyond the frame's own are squares along the eigenvectors, whose corners stick out.
+        self.reach = float(REACHES[accepted[-1]] / 2.0) * (math.sqrt(2.0) if accepted[-1] else 1.0)
+        # The paper's bound is for one frame's area; here so many times as large a one may be accepted.
+        self._area = max(float(np.sum(np.maximum(self._steps, 0.0) * REACHES**2)), 1.0)
+
+    def of(self, centres: PairCentres, least: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return it for pairs (n,), px², mean of both directions."""
+        reward: NDArray[np.float64] = (
+            np.sum(probability_within(centres, of_spread=True) * self._steps, axis=1) / self._area
+        )
+        return np.maximum(reward, 0.0)

@@ -1,0 +1,117 @@
+"""What a refusal says of the pairs beside it.
+
+A refused pair's frames are not where they would overlap. What lies to them as the chain says is therefore not there
+either: the places of two pairs are normal variables of which the chain tells how far they may differ, and given that
+the one is not in its box, the other is less likely to be in its own. Pairs that have nothing to do with each other tell
+nothing of each other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.adjustment.centres import PairCentres
+from smalti.adjustment.local_covariance import LocalCovariance
+from smalti.compiled import compiled
+from smalti.records import PairNumbers
+from smalti.suggestion.survey import Seen
+
+TRUSTED = 0.98
+"""Of refusals: agents miss a pair now and then."""
+
+NODES = 12
+"""Places at which the boxes of two pairs are compared, along each axis."""
+
+FURTHEST = 4.0
+"""Standard deviations."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Refusals:
+    """The pairs that were refused, and where the mosaic has the centre of i in j."""
+
+    covariance: LocalCovariance
+    pairs: PairNumbers  # (r, 2)
+    centres: PairCentres
+
+    def discount(self, seen: Seen) -> NDArray[np.float64]:
+        """Return how much less likely every pair (n,) is to overlap, as a factor of P^pos."""
+        left = np.ones(len(seen.pairs))
+        if not len(self.pairs):
+            return left
+        size = np.array([seen.centres.outline.width, seen.centres.outline.height])
+        place, refused_at = seen.centres.mean[:, 0], self.centres.mean[:, 0]
+        # Boxes that are thought to lie beside each other do not share much.
+        near = [np.flatnonzero((np.abs(place - refused) < size).all(axis=1)) for refused in refused_at]
+        pair = np.concatenate(near)
+        refusal = np.repeat(np.arange(len(near)), [len(found) for found in near])
+        factors = _left(
+            place[pair] - seen.centres.outline.centre,
+            seen.centres.cov[pair, 0, ::2],
+            refused_at[refusal] - seen.centres.outline.centre,
+            self.centres.cov[refusal, 0, ::2],
+            self._difference(seen.pairs[pair], self.pairs[refusal]),
+            size,
+        )
+        np.multiply.at(left, pair, factors)
+        return left
+
+    def _difference(self, pairs: PairNumbers, refused: PairNumbers) -> NDArray[np.float64]:
+        """Return the variance (n, 2), px², by which two pairs' places differ: that of i to i and of j to j."""
+        variance = np.zeros(pairs.shape)
+        for side in range(2):
+            ends = np.column_stack([pairs[:, side], refused[:, side]])
+            apart = ends[:, 0] != ends[:, 1]
+            variance[apart] += self.covariance.of_pairs(ends[apart]).cov[:, 0, ::2]
+        return variance
+
+
+@compiled
+def _left(
+    place: NDArray[np.float64],
+    variance: NDArray[np.float64],
+    refused_at: NDArray[np.float64],
+    refused_variance: NDArray[np.float64],
+    difference: NDArray[np.float64],
+    size: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return what is left of P^pos (n,) of a normal place, given that another is not in its box; along x times y."""
+    result = np.empty(len(place))
+    for n in range(len(place)):
+        both, refused = 1.0, 1.0
+        for axis in range(2):
+            half, own, other = size[axis] / 2.0, variance[n, axis], refused_variance[n, axis]
+            common = min(max((own + other - difference[n, axis]) / 2.0, 0.0), math.sqrt(own * other))
+            both *= _given_own(place[n, axis], own, refused_at[n, axis], other, common, half)
+            refused *= _inside(refused_at[n, axis], math.sqrt(other), half)
+        result[n] = min((1.0 - TRUSTED * both) / (1.0 - TRUSTED * refused), 1.0)
+    return result
+
+
+@compiled
+def _given_own(place: float, own: float, refused_at: float, other: float, common: float, half: float) -> float:
+    """Return how probably the other is in its box, given that the own place is in its own."""
+    deviation, slope = math.sqrt(own), common / own
+    unsure = math.sqrt(max(other - slope * common, 1e-6 * other))
+    # Only where the place may be; the middle of each of equal parts will do.
+    first, last = max(-half, place - FURTHEST * deviation), min(half, place + FURTHEST * deviation)
+    if first >= last:
+        nearest = min(max(place, -half), half)
+        return _inside(refused_at + slope * (nearest - place), unsure, half)
+    total, inside = 0.0, 0.0
+    for node in range(NODES):
+        x = first + (node + 0.5) / NODES * (last - first) - place
+        weight = math.exp(-0.5 * x * x / own)
+        inside += weight * _inside(refused_at + slope * x, unsure, half)
+        total += weight
+    return inside / total
+
+
+@compiled
+def _inside(mean: float, deviation: float, half: float) -> float:
+    scale = 1.0 / (deviation * math.sqrt(2.0))
+    return 0.5 * (math.erf((half - mean) * scale) + math.erf((half + mean) * scale))

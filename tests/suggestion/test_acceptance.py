@@ -1,0 +1,64 @@
+"""How often each kind of pair gets a yes, learned from links and from refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from smalti.adjustment.adjustment import Adjustment
+from smalti.adjustment.link import fit_link
+from smalti.records import Landmarks, Pair
+from smalti.suggestion.acceptance import NO_IMAGINED, YES_IMAGINED, acceptance
+from smalti.suggestion.survey import REACHES
+from tests.worlds import OUTLINE
+
+KINDS = len(REACHES) + 1
+NOTHING_REFUSED = np.empty((0, KINDS))
+
+
+def shifted_by(shift, count):
+    """A sequence of so many links, its frames each so many frame sizes further along x and along y."""
+    offset = np.array(shift) * (OUTLINE.width, OUTLINE.height)
+    landmarks = [Landmarks(Pair(n, n + 1), OUTLINE.corners + offset, OUTLINE.corners) for n in range(count)]
+    return Adjustment(count + 1, OUTLINE, [fit_link(some) for some in landmarks])
+
+
+def refused_of(kind, count):
+    return np.tile(np.eye(KINDS)[kind], (count, 1))
+
+
+@pytest.mark.parametrize(("shift", "kind"), [(0.4, 0), (0.6, 1), (0.9, 2), (1.5, 3)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_links_are_yeses_of_the_kind_that_their_distance_makes_them(shift, kind, axis):
+    moved = np.zeros(2)
+    moved[axis] = shift
+    yes = YES_IMAGINED.copy()
+    yes[kind] += 20.0
+    np.testing.assert_allclose(acceptance(shifted_by(moved, 20), NOTHING_REFUSED), yes / (yes + NO_IMAGINED))
+
+
+def test_before_any_answer_rims_are_likely_to_be_refused_and_overlap_not():
+    rates = acceptance(shifted_by((0.3, 0.0), 1), NOTHING_REFUSED)
+    assert rates[0] > 0.95
+    assert (rates[1:] < 0.2).all()
+
+
+def test_an_agent_that_confirms_rims_gets_asked_about_them():
+    assert acceptance(shifted_by((0.6, 0.0), 30), NOTHING_REFUSED)[1] > 0.9
+
+
+def test_refusals_of_rims_are_learned():
+    adjustment = shifted_by((0.6, 0.0), 10)
+    before = acceptance(adjustment, NOTHING_REFUSED)
+    after = acceptance(adjustment, refused_of(1, 10))
+    assert after[1] < 0.6 < 0.75 < before[1]
+    np.testing.assert_allclose(np.delete(after, 1), np.delete(before, 1))
+
+
+def test_a_refusal_that_may_be_of_several_kinds_is_put_down_to_the_one_that_is_refused_more_often():
+    adjustment = shifted_by((0.3, 0.0), 10)
+    before = acceptance(adjustment, NOTHING_REFUSED)
+    doubtful = np.tile([0.5, 0.0, 0.5, 0.0, 0.0], (10, 1))
+    after = acceptance(adjustment, doubtful)
+    assert after[0] > 0.97 * before[0]
+    assert after[2] < 0.5 * before[2]

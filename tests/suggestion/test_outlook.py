@@ -1,0 +1,113 @@
+"""Is it worth going on: what the mosaic says of its own error, now and later."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+
+from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
+from smalti.loop import ActiveLoop
+from smalti.records import Landmarks, Pair
+from smalti.suggestion.outlook import AHEAD, Outlook
+
+FRAMES = 60
+SEEDS = (1, 2, 3, 4)
+
+
+@cache
+def course(seed=1, answers=10):
+    """A raster, and the states after every answer."""
+    world = raster(FRAMES)
+    agent = world.agent(seed)
+    states = [ActiveLoop.start(FRAMES, OUTLINE, world.chain(agent), external=world.external)]
+    for _ in range(answers):
+        states.append(states[-1].record(agent.answer(states[-1].best.pair)))
+    return world, states
+
+
+def true_error(world, state):
+    return world.relative_rmsd(state.covariance.mosaic_from_frame)
+
+
+def test_the_bound_is_above_the_error_and_nearer_the_more_is_known():
+    _, states = course()
+    over = [states[n].outlook.bound_px / states[n].outlook.error_px for n in (0, 5, 10)]
+    assert over[0] > over[1] > over[2] > 1.0
+
+
+def test_the_error_falls_with_answers():
+    _, states = course()
+    found = [states[n].outlook.error_px for n in (0, 2, 5, 10)]
+    assert found == sorted(found, reverse=True)
+    assert found[-1] < 0.1 * found[0]
+
+
+def test_the_error_is_that_of_the_mosaic_on_average_and_mostly_below_the_bound():
+    ratios, below = [], 0
+    for world, states in map(course, SEEDS):
+        for state in (states[5], states[10]):
+            ratios.append(np.log(state.outlook.error_px / true_error(world, state)))
+            below += true_error(world, state) < state.outlook.bound_px
+    assert abs(np.mean(ratios)) < 0.2
+    assert below >= 6  # of 8, of which 7.2 are expected
+
+
+def test_what_is_ahead_falls_from_now_on():
+    _, states = course()
+    for n in (0, 5):
+        outlook = states[n].outlook
+        ahead = [outlook.error_px, *(outlook.ahead_px[answers] for answers in AHEAD)]
+        assert all(later < earlier for earlier, later in pairwise(ahead))
+
+
+def test_what_is_foretold_of_five_answers_comes_on_average():
+    ratios = [
+        np.log(states[n].outlook.ahead_px[5] / true_error(world, states[n + 5]))
+        for world, states in map(course, SEEDS)
+        for n in (0, 5)
+    ]
+    assert abs(np.mean(ratios)) < 0.25
+
+
+def test_it_is_worth_going_on_while_much_is_to_be_learned():
+    assert course()[1][0].outlook.worth_going_on
+
+
+def test_it_is_not_worth_going_on_when_everything_was_answered():
+    world = raster(12)
+    agent = world.agent(1)
+    start = ActiveLoop.start(12, OUTLINE, world.chain(agent))
+    linked = {(pair.i, pair.j) for pair in start.adjustment.links}
+    others = [Pair(i, j) for i in range(12) for j in range(i + 1, 12) if (i, j) not in linked]
+    outlook = start.replay(agent.answer(pair) for pair in others).outlook
+    assert not outlook.worth_going_on
+    assert outlook.ahead_px == dict.fromkeys(AHEAD, outlook.error_px)
+
+
+def test_doubts_about_the_noise_raise_the_bound_and_not_the_error():
+    view = course()[1][5].view
+    sure, unsure = Outlook.of(view), Outlook.of(view, noise_variance=0.5)
+    assert unsure.error_px == sure.error_px
+    assert unsure.bound_px > 1.1 * sure.bound_px
+
+
+def row(pairs, sigma):
+    """Landmarks of frames each 30 px further."""
+    shift = np.array([30.0, 0.0])
+    return [Landmarks(Pair(n, n + 1), CONTROL_POINTS + shift, CONTROL_POINTS, sigma) for n in pairs]
+
+
+def test_only_what_is_on_one_mosaic_has_an_error():
+    state = ActiveLoop.start(8, OUTLINE, row([0, 1, 2, 4, 5, 6], 0.5), priors=row([3], 60.0))
+    assert state.outlook.error_px < 2.0
+    assert Outlook.of(state.view).error_px > 10.0
+
+
+def test_frames_that_are_each_a_mosaic_of_their_own_have_no_error():
+    state = ActiveLoop.start(4, OUTLINE, [], priors=row(range(3), 60.0))
+    outlook = state.outlook
+    assert (outlook.error_px, outlook.bound_px) == (0.0, 0.0)
+    assert outlook.ahead_px == dict.fromkeys(AHEAD, 0.0)
+    assert not outlook.worth_going_on

@@ -1,0 +1,119 @@
+"""The pairs worth asking, and the pairs that matter."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+
+from smalti.experiments.wander import wander
+from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
+from smalti.loop import ActiveLoop
+from smalti.records import Answer, Landmarks, Pair, pair_key
+from smalti.suggestion.posterior import Posterior, kinds
+from smalti.suggestion.prospect import FAINTEST, AcceptedTimesSpread, Prospect
+from smalti.suggestion.search import _bound
+from smalti.suggestion.survey import REACHES, near_pairs, probability_within
+from smalti.suggestion.weighed import WeighedLooks
+from tests.suggestion.test_survey import one_way
+
+
+@cache
+def walk(frames=70):
+    world = wander(frames, 3)
+    agent = world.agent(1)
+    state = ActiveLoop.start(frames, OUTLINE, world.chain(agent), external=world.external)
+    return state.replay([Answer.no(Pair(5, 35))])
+
+
+def every_pair(frames):
+    return np.column_stack(np.triu_indices(frames, 1))
+
+
+def test_candidates_are_all_pairs_whose_reward_is_not_faint():
+    view = walk().view
+    pairs = every_pair(view.frames)
+    pairs = pairs[view.may_be_asked(pairs)]
+    posterior = Posterior.of(view)
+    reward = AcceptedTimesSpread(posterior.acceptance).of(view.covariance.of_pairs(pairs), np.zeros(len(pairs)))
+    worth = WeighedLooks(view.untrained, posterior.evidence).of_pairs(pairs) * reward
+    wanted = pairs[worth > FAINTEST * worth.max()]
+    assert len(wanted) > 100
+    found = pair_key(*Prospect.of(view).candidates.pairs.T)
+    assert np.isin(pair_key(*wanted.T), found).all()
+    assert np.isin(found, pair_key(*pairs.T)).all()
+
+
+def test_no_pair_matters_twice():
+    prospect = Prospect.of(walk().view)
+    counted = pair_key(*prospect.mattering.pairs[prospect.weight > 0.0].T)
+    assert len(np.unique(counted)) == len(counted)
+
+
+def test_pairs_matter_as_much_as_they_are_likely_to_overlap():
+    view = walk().view
+    prospect = Prospect.of(view)
+    count = len(prospect.likely)
+    np.testing.assert_array_equal(prospect.weight[:count], prospect.likely)
+    near, stand_for = near_pairs(view.frames)
+    np.testing.assert_array_equal(prospect.mattering.pairs[count:], near)
+    expected = stand_for * Posterior.of(view).of_pairs(near)
+    alone = prospect.weight[count:] > 0.0
+    assert alone.sum() >= view.frames - 1
+    np.testing.assert_allclose(prospect.weight[count:][alone], expected[alone], rtol=1e-12)
+
+
+def parted():
+    """Two stretches of six frames that only a guess joins."""
+    shift = np.array([30.0, 0.0])
+    chain = [Landmarks(Pair(n, n + 1), CONTROL_POINTS + shift, CONTROL_POINTS) for n in range(11) if n != 5]
+    guess = Landmarks(Pair(5, 6), OUTLINE.corners, OUTLINE.corners, 140.0)
+    return ActiveLoop.start(12, OUTLINE, chain, priors=[guess])
+
+
+def test_pairs_of_two_mosaics_do_not_matter_but_may_be_asked():
+    state = parted()
+    part = np.repeat([0, 1], 6)
+    prospect = Prospect.of(state.view, part)
+    across = part[prospect.mattering.pairs[:, 0]] != part[prospect.mattering.pairs[:, 1]]
+    assert (prospect.weight[across] == 0.0).all()
+    assert prospect.weight[~across].any()
+    asked = part[prospect.candidates.pairs]
+    assert (asked[:, 0] != asked[:, 1]).any()
+
+
+@pytest.mark.parametrize("frames", [2, 3])
+def test_so_short_a_sequence_has_no_candidate_or_one(frames):
+    world = raster(3)
+    state = ActiveLoop.start(frames, OUTLINE, world.chain(world.agent(1))[: frames - 1])
+    assert Prospect.of(state.view).candidates.pairs.tolist() == [[0, 2]][: frames - 2]
+
+
+@pytest.mark.parametrize("state", [walk, parted], ids=["walk", "parts"])
+def test_no_reward_of_overlap_is_above_the_bound_that_the_search_relies_on(state):
+    view = state().view
+    reward = AcceptedTimesSpread(np.array([0.95, 0.0, 0.0, 0.0, 0.0]))
+    centres = view.covariance.of_pairs(every_pair(view.frames))
+    bound = _bound(np.sqrt(centres.cov[:, :, ::2]), np.abs(centres.mean - OUTLINE.centre), OUTLINE, reward.reach)
+    found = reward.of(centres, np.zeros(len(bound)))
+    assert (found <= bound.mean(axis=1) * (1.0 + 1e-9) + 1e-12 * found.max()).all()
+
+
+def test_the_reward_is_the_probability_of_a_yes_times_the_spread_over_the_accepted_area():
+    rates = np.array([0.95, 0.9, 0.7, 0.1, 0.0])
+    centres = walk().covariance.of_pairs(np.array([[3, 20], [0, 39], [10, 31]]))
+    area = np.sum(-np.diff(rates) * REACHES**2)
+    expected = np.zeros(3)
+    for side in range(2):
+        likely = kinds(probability_within(one_way(centres, side))) @ rates
+        xx, xy, yy = centres.cov[:, side].T
+        expected += likely * np.sqrt(xx * yy - xy**2) / area / 2.0
+    np.testing.assert_allclose(AcceptedTimesSpread(rates).of(centres, np.zeros(3)), expected, rtol=1e-9)
+
+
+def test_rewards_fall_off_beyond_the_furthest_kind_that_is_accepted_now_and_then():
+    assert AcceptedTimesSpread(np.array([0.95, 0.1, 0.01, 0.0, 0.0])).reach == 0.75 * math.sqrt(2.0)
+    assert AcceptedTimesSpread(np.array([0.95, 0.9, 0.7, 0.1, 0.0])).reach == 2.0 * math.sqrt(2.0)
+    assert AcceptedTimesSpread(np.array([0.95, 0.01, 0.0, 0.0, 0.0])).reach == 0.5
