@@ -113,7 +113,8 @@ def test_a_frame_set_aside_adds_its_own_link_to_the_place_of_its_neighbour(proje
     link = fit_link(entry.answer.landmarks)
     whitened = np.linalg.solve(link.root, np.append(CENTRE[0], 1.0))
     assert (entry.answer.pair.i, entry.answer.pair.j) == (neighbour, ASIDE)
-    own = 2 * NOISE**2 * whitened @ whitened
+    chain_noise = NOISE * project.store.fact("noise_factors")[0]
+    own = 2 * chain_noise**2 * whitened @ whitened
     assert Uncertainty.of(project, relative_to=neighbour).at(ASIDE, CENTRE)[0] ** 2 == pytest.approx(own, rel=1e-6)
     found = Uncertainty.of(project, relative_to=12)
     scale = abs(np.linalg.det(compose(invert(maps[12]), maps[neighbour])[:, :2]))

@@ -79,7 +79,7 @@ def _weighted_links(project: Project, placements: Mapping[int, Placement]) -> It
         if landmarks is None or weight is None or pair.i not in place or pair.j not in place:
             continue
         link = fit_link(landmarks.of_pair(Pair(place[pair.i], place[pair.j])))
-        if entry.role not in (Role.LOOP, Role.ASIDE):
+        if entry.role is not Role.LOOP:
             own_noise = noise * chain
         else:
             own_noise = person if entry.answer.author is Author.PERSON else noise * matcher
