@@ -34,6 +34,9 @@ LOADS = 64
 PAIRS_OF_LOADS = 2000
 """Pairs that matter, drawn in proportion to what they add to the error."""
 
+ENOUGH_PAIRS = 500
+"""Of these, to tell how much the squared error may vary."""
+
 MIDDLE = 2
 """Of the three points of a root of moments: the middle of what two frames share, where the error is taken."""
 
@@ -77,7 +80,10 @@ class Lessons:
         moves = covariance.carry(loads) / math.sqrt(LOADS)
         # E yᵀ H y = tr M H; and of a sum of squared normal variables the variance is 2 tr (M H)².
         expected = float(np.sum(loads * moves)) / math.sqrt(LOADS)
-        doubled = 2.0 * float(np.sum((factor[:, None, None] * errors.moved(moves)) ** 2))
+        some = np.arange(0, len(chosen), max(len(chosen) // ENOUGH_PAIRS, 1))
+        doubled = (
+            2.0 * float(np.sum((factor[some, None, None] * errors[some].moved(moves)) ** 2)) * len(chosen) / len(some)
+        )
         roots, share = shared_points(candidates.centres, outline)
         precision = np.sqrt(landmarks_of_a_frame(covariance.adjustment) * share)
         links = covariance.relations(candidates.pairs, precision[:, None, None] * roots)
@@ -154,7 +160,13 @@ def landmarks_of_a_frame(adjustment: Adjustment) -> float:
 def _draw(
     contribution: NDArray[np.float64], weight: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Draw pairs in proportion to what they add to the error; return which, and the root of their weights (m,)."""
+    """Draw pairs in proportion to what they add to the error; return which, and the root of their weights (m,).
+
+    All that count, where they are no more.
+    """
+    counted = np.flatnonzero(contribution)
+    if len(counted) <= PAIRS_OF_LOADS:
+        return counted, np.sqrt(weight[counted] / weight.sum())
     reached = np.cumsum(contribution)
     chosen = np.searchsorted(reached, (np.arange(PAIRS_OF_LOADS) + 0.5) / PAIRS_OF_LOADS * reached[-1])
     drawn = PAIRS_OF_LOADS * contribution[chosen] / reached[-1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,17 @@ class Prospect:
     @classmethod
     def of(cls, view: View, part: NDArray[np.int64] | None = None) -> Prospect:
         """Look for candidates. With `part` (N,), the mosaic of every frame, pairs of two mosaics do not matter."""
+        found: Prospect | None = view.remembered.get("prospect")
+        if found is None:
+            found = view.remembered["prospect"] = cls._of(view)
+        return found if part is None else found._within(part)
+
+    def lessons(self, view: View) -> Lessons:
+        """Find out what the candidates would teach."""
+        return Lessons.of(view.covariance, self.candidates, self.likely, self.mattering, self.weight)
+
+    @classmethod
+    def _of(cls, view: View) -> Prospect:
         posterior = Posterior.of(view)
         looks = WeighedLooks(view.untrained, posterior.evidence)
         reward = AcceptedTimesSpread(posterior.acceptance)
@@ -48,14 +59,11 @@ class Prospect:
         known = np.isin(pair_key(*near.pairs.T), pair_key(*candidates.pairs.T))
         stand_for = np.where(known, 0.0, posterior.near_stand_for)
         mattering = Seen.joined(candidates, near)
-        weight = np.append(likely, stand_for * posterior.of_seen(near))
-        if part is not None:
-            weight *= part[mattering.pairs[:, 0]] == part[mattering.pairs[:, 1]]
-        return cls(candidates, likely, mattering, weight)
+        return cls(candidates, likely, mattering, np.append(likely, stand_for * posterior.of_seen(near)))
 
-    def lessons(self, view: View) -> Lessons:
-        """Find out what the candidates would teach."""
-        return Lessons.of(view.covariance, self.candidates, self.likely, self.mattering, self.weight)
+    def _within(self, part: NDArray[np.int64]) -> Prospect:
+        i, j = self.mattering.pairs.T
+        return replace(self, weight=self.weight * (part[i] == part[j]))
 
 
 class AcceptedTimesSpread:

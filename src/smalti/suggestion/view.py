@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +65,7 @@ class View:
         self.answered = answered
         self.given_up = given_up
         self.only = only
+        self.remembered: dict[str, Any] = {}  # what others have computed of this state and want to find again
 
     @property
     def settled(self) -> PairNumbers:
