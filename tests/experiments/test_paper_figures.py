@@ -9,6 +9,7 @@ from smalti.experiments.metrics import smallest_area
 from smalti.experiments.runs import Run, RunSettings, perform
 from smalti.experiments.worlds import OUTLINE, circle, raster
 from smalti.loop import ActiveLoop, StopRule
+from smalti.suggestion.strategies.paper import Paper
 
 SEEDS = (1, 2, 3, 4, 5)
 
@@ -52,7 +53,10 @@ def test_raster_frames_keep_their_area_though_the_linear_solution_shrinks_them(r
     assert min(run.smallest_area for run in raster_runs) >= 0.55
     world = raster(300)
     agent = world.agent(1)
-    state = ActiveLoop.start(300, OUTLINE, world.chain(agent), external=world.external, stop_rule=StopRule(budget=20))
+    rule = StopRule(budget=20)
+    state = ActiveLoop.start(
+        300, OUTLINE, world.chain(agent), external=world.external, strategy=Paper(), stop_rule=rule
+    )
     for latest in state.run(agent):
         state = latest
     assert smallest_area(state.adjustment.mosaic_from_frame) < smallest_area(state.refined.mosaic_from_frame)
@@ -62,7 +66,10 @@ def test_raster_frames_keep_their_area_though_the_linear_solution_shrinks_them(r
 def test_circle_is_closed_within_three_questions(seed):
     world = circle(1000)
     agent = world.agent(seed)
-    state = ActiveLoop.start(1000, OUTLINE, world.chain(agent), external=world.external, stop_rule=StopRule(budget=3))
+    rule = StopRule(budget=3)
+    state = ActiveLoop.start(
+        1000, OUTLINE, world.chain(agent), external=world.external, strategy=Paper(), stop_rule=rule
+    )
     for latest in state.run(agent):
         state = latest
     assert world.relative_rmsd(state.refined.mosaic_from_frame) <= 7.0

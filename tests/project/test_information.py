@@ -17,7 +17,8 @@ from tests.project.folders import begin, finish, write_images
 
 KEYS = {
     *("folder", "source", "frames", "parts", "chain", "asked", "yes", "no", "unsure", "held", "attempts"),
-    *("registered_by", "predicted_error_px", "chain_error_px", "left_out_px", "finish", "noise", "stopped", "seconds"),
+    *("registered_by", "predicted_error_px", "error_bound_px", "ahead_px", "worth_going_on"),
+    *("chain_error_px", "left_out_px", "finish", "noise", "stopped", "seconds"),
 }
 
 
