@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from claims import print_table
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -90,14 +92,6 @@ def title(study: dict[str, Any]) -> str:
 def counted(found: dict[str, Any]) -> str:
     never = f" ({found['not_reached']})" if found["not_reached"] else ""
     return f"{found['mean']:.1f}{never}"
-
-
-def print_table(header: list[str], lines: Iterable[list[str]]) -> None:
-    print("| " + " | ".join(header) + " |")
-    print("| --- " * len(header) + "|")
-    for line in lines:
-        print("| " + " | ".join(line) + " |")
-    print()
 
 
 if __name__ == "__main__":

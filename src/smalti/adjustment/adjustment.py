@@ -315,6 +315,11 @@ class LinkTerms:
             arrays[name] = kept if own is None else np.insert(kept, at, getattr(own, name)[0], axis=0)
         return replace(self, **arrays)
 
+    @property
+    def measured(self) -> NDArray[np.float64]:
+        """What the links measured (L, 3, 3): the maps from j to i, in the adjustment's units."""
+        return self.side_i @ np.linalg.inv(self.side_j)
+
     def scaled(self, roots: NDArray[np.float64]) -> LinkTerms:
         """Return the terms of the same links, with R times a factor each (L,)."""
         root = roots[:, None, None]

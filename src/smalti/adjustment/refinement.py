@@ -85,9 +85,7 @@ def jacobians_as_measured(adjustment: Adjustment) -> tuple[NDArray[np.float64], 
 
     The same to first order in the residuals, whatever has become of the mosaic.
     """
-    terms = adjustment.terms
-    measured = terms.side_i @ np.linalg.inv(terms.side_j)
-    return _jacobians(adjustment, measured, adjustment.family.tangent)
+    return _jacobians(adjustment, adjustment.terms.measured, adjustment.family.tangent)
 
 
 def steady(diagonal: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -107,8 +105,7 @@ def _start(adjustment: Adjustment) -> Transforms:
     maps = adjustment.unit_maps
     if (np.linalg.det(maps[:, :, :2]) > 0).all():
         return maps
-    ends, terms = adjustment.ends, adjustment.terms
-    i_from_j = (terms.side_i @ np.linalg.inv(terms.side_j))[:, :2]
+    ends, i_from_j = adjustment.ends, adjustment.terms.measured[:, :2]
     link_of = {(int(i), int(j)): n for n, (i, j) in enumerate(ends)}
     order, parent = breadth_first_order(adjustment.graph, adjustment.reference, directed=False)
     composed = np.empty_like(maps)

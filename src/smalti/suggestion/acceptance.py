@@ -18,8 +18,8 @@ ROUNDS = 3
 
 def acceptance(adjustment: Adjustment, refused: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return how often each kind of pair (k,) gets a yes: by the links, and by what refused pairs may be (r, k)."""
-    terms, outline = adjustment.terms, adjustment.outline
-    offset = np.abs((terms.side_i @ np.linalg.inv(terms.side_j))[:, :2, 2]) * outline.unit
+    outline = adjustment.outline
+    offset = np.abs(adjustment.terms.measured[:, :2, 2]) * outline.unit
     furthest = (offset / (outline.width, outline.height)).max(axis=1)
     yes = YES_IMAGINED + np.bincount(np.searchsorted(REACHES / 2.0, furthest), minlength=len(YES_IMAGINED))
     rates: NDArray[np.float64] = yes / (yes + NO_IMAGINED)

@@ -26,8 +26,10 @@ MOST_SEEN = 2000.0
 """As so many pairs of a kind count all that are seen."""
 
 STRONGEST = 1000.0
+"""Ratio: looks are never trusted more."""
 
 ROUNDS = 10
+"""Of expectation and maximisation."""
 
 CLOSEST_TO_CERTAIN = 1e-6
 

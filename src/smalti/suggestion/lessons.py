@@ -150,9 +150,8 @@ def landmarks_of_a_frame(adjustment: Adjustment) -> float:
     terms, ends, outline = adjustment.terms, adjustment.ends, adjustment.outline
     loops = np.diff(ends, axis=1)[:, 0] > 1
     chosen = loops if loops.sum() >= ENOUGH_LOOPS else np.ones(len(ends), dtype=np.bool_)
-    side_i, side_j = terms.side_i[chosen], terms.side_j[chosen]
-    count = np.sum(side_j[:, 2] ** 2, axis=1)
-    offset = (side_i @ np.linalg.inv(side_j))[:, :2, 2] * outline.unit
+    count = np.sum(terms.side_j[chosen, 2] ** 2, axis=1)
+    offset = terms.measured[chosen, :2, 2] * outline.unit
     shown = np.maximum(1.0 - np.abs(offset) / (outline.width, outline.height), LEAST_SHARE)
     return float(np.median(count / shown.prod(axis=1)))
 

@@ -10,7 +10,11 @@ from smalti.suggestion.view import View
 
 
 class Strategy(Protocol):
-    """Ranks the pairs that may be asked."""
+    """Ranks the pairs that may be asked.
+
+    Two attributes it may have besides: `learns`, if the loop is to learn how noisy links are and ask by the refined
+    mosaic, and `joint`, if the pairs that it ranks are meant to be asked together.
+    """
 
     @property
     def name(self) -> str:
