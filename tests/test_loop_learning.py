@@ -171,5 +171,5 @@ def test_looks_are_shown_before_any_answer_and_as_trained():
     answers = [agent.answer(Pair(2, 57)), Answer.no(Pair(5, 40))]
     told = state.replay(answers).view.answered
     view = View(state.covariance, counting, told)
-    assert view.untrained is counting
+    assert view.steady is counting
     assert view.external.seen == (FRAMES, 1)

@@ -30,6 +30,7 @@ from smalti.suggestion.prediction import predicted_error
 from smalti.suggestion.strategies import Strategy
 from smalti.suggestion.strategies.paper import with_reasons
 from smalti.suggestion.strategies.smalti import Smalti
+from smalti.suggestion.surroundings import steadied
 from smalti.suggestion.view import CLOSEST_ASKED, Answered, GivenUp, View
 
 FEWEST_BETWEEN_JUDGEMENTS = 8
@@ -83,10 +84,12 @@ class ActiveLoop:
     stop_rule: StopRule
     chain: Mapping[Pair, Landmarks]
     chain_pairs: PairNumbers  # the same pairs, in their order
+    steady: ExternalModel | None = None  # the untrained model by what is seen around frames
     guesses: Mapping[Pair, Link] = field(default_factory=dict)
     noise: float = 1.0
     learns: bool = False
     factors: tuple[float, float, float] = (1.0, 1.0, 1.0)  # of the noise of chain, matcher and person, as learned
+    misfit_px: float = 0.0  # by how much the maps fail to follow what was measured, RMS
     least_part: int = 1
     only: PairNumbers | None = None
     largest_chi2: float | None = None
@@ -133,16 +136,20 @@ class ActiveLoop:
         if known != frames:
             raise ModelError(f"the external model speaks of {known} frames, the sequence has {frames}")
         strategy = Smalti() if strategy is None else strategy
+        if learns is None:
+            learns = getattr(strategy, "learns", False)
+        chain_pairs = as_numbers(sorted(landmarks.pair for landmarks in chain))
         return cls(
             covariance=LocalCovariance(adjustment),
             untrained=external,
             strategy=strategy,
             stop_rule=StopRule() if stop_rule is None else stop_rule,
             chain={landmarks.pair: landmarks for landmarks in chain},
-            chain_pairs=as_numbers(sorted(landmarks.pair for landmarks in chain)),
+            chain_pairs=chain_pairs,
+            steady=steadied(external, adjustment, chain_pairs) if learns else None,
             guesses={link.pair: link for link in guesses},
             noise=noise,
-            learns=getattr(strategy, "learns", False) if learns is None else learns,
+            learns=learns,
             least_part=least_part,
             only=only,
             largest_chi2=largest_chi2,
@@ -189,7 +196,7 @@ class ActiveLoop:
         """What the strategy sees."""
         settled = np.concatenate([self.chain_pairs, as_numbers(answer.pair for answer in self.answers)])
         answered = Answered(settled, self._refused, self._pairs(Verdict.YES), self._pairs(Verdict.NO))
-        return View(self.covariance, self.untrained, answered, self._given_up, self.only)
+        return View(self.covariance, self.untrained, answered, self._given_up, self.only, self.steady, self.misfit_px)
 
     @cached_property
     def predicted_error_px(self) -> float:
@@ -204,8 +211,9 @@ class ActiveLoop:
     @cached_property
     def outlook(self) -> Outlook:
         """The error now and after the next answers, and whether these are worth while."""
-        unsure = 2.0 / float(self._components.degrees[CHAIN]) if self.learns else 0.0
-        return Outlook.of(self.view, self._part, unsure)
+        if not self.learns:
+            return Outlook.of(self.view, self._part)
+        return Outlook.of(self.view, self._part, 2.0 / float(self._components.degrees[CHAIN]))
 
     @cached_property
     def agreement(self) -> Agreement:
@@ -375,7 +383,7 @@ class ActiveLoop:
         """
         assumed, found = np.array(self.factors), self._components
         if not found.differ_from(assumed):
-            return self
+            return replace(self, misfit_px=found.misfit_px)
         adjustment = reweigh(self.adjustment, self._groups, assumed, found.factors)
         change = assumed / found.factors
         held = {pair: replace(link, root=change[self._group(pair)] * link.root) for pair, link in self.held.items()}
@@ -384,6 +392,7 @@ class ActiveLoop:
             self,
             covariance=LocalCovariance(adjustment, refined.mosaic_from_frame),
             factors=tuple(found.factors.tolist()),
+            misfit_px=found.misfit_px,
             held=held,
             near=Agreement(adjustment, refined),
         )

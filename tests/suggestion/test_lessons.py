@@ -14,7 +14,7 @@ from smalti.geometry.affine import homogeneous
 from smalti.loop import ActiveLoop
 from smalti.records import Pair
 from smalti.suggestion import lessons as module
-from smalti.suggestion.lessons import LEAST_SHARE, MIDDLE, Lessons, _draw, landmarks_of_a_frame, shared_points
+from smalti.suggestion.lessons import LEAST_SHARE, MIDDLE, Lessons, draw, landmarks_of_a_frame, shared_points
 from smalti.suggestion.survey import Seen
 from tests.adjustment.test_relations import by_all, information_of
 
@@ -38,20 +38,15 @@ def lessons_of(likely=LIKELY):
     return Lessons.of(view.covariance, Seen.of(view, APART), likely, Seen.of(view, PAIRS), WEIGHT)
 
 
-class OrthogonalSigns:
-    """Draws signs of which no two pairs have the same: then the mean over loads is exact."""
-
-    def integers(self, low, high, size):
-        return (hadamard(size[2])[: size[0] * size[1]].reshape(size) + 1) // 2
-
-
 @pytest.fixture
 def exact(monkeypatch):
     """Loads of all pairs that matter, without any chance in them."""
-    dense()  # its world is drawn by chance
     monkeypatch.setattr(module, "LOADS", 256)
-    monkeypatch.setattr(module, "_draw", lambda _, weight: (np.arange(len(weight)), np.sqrt(weight / weight.sum())))
-    monkeypatch.setattr(np.random, "default_rng", lambda _: OrthogonalSigns())
+    monkeypatch.setattr(
+        module, "draw", lambda _, weight, _count: (np.arange(len(weight)), np.sqrt(weight / weight.sum()))
+    )
+    # Signs of which no two pairs have the same: then the mean over loads is exact.
+    monkeypatch.setattr(module, "_signs", lambda: hadamard(256).reshape(-1, 2, 256) + 0.0)
 
 
 class Dense:
@@ -143,10 +138,11 @@ def test_supposing_leaves_the_lessons_before_it_as_they_were():
     np.testing.assert_array_equal(lessons.gains, before)
 
 
-def test_pairs_drawn_in_proportion_to_what_they_add_give_its_sum():
+@pytest.mark.parametrize("count", [100, 1000])
+def test_pairs_drawn_in_proportion_to_what_they_add_give_its_sum(count):
     rng = np.random.default_rng(5)
     spread, weight = rng.exponential(size=300) ** 2, rng.random(300)
-    chosen, factor = _draw(weight * spread, weight)
+    chosen, factor = draw(weight * spread, weight, count)
     assert np.sum(factor**2 * spread[chosen]) == pytest.approx(np.sum(weight * spread) / np.sum(weight), rel=1e-9)
 
 

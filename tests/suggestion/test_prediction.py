@@ -103,7 +103,7 @@ def long(request) -> ActiveLoop:
 @pytest.fixture
 def sampled(monkeypatch):
     """Sample as long sequences are sampled: about one pair in three."""
-    monkeypatch.setattr(prediction, "MOST_PAIRS", 0)
+    monkeypatch.setattr(prediction, "ALL_WITHIN", 0.0)
     monkeypatch.setattr(prediction, "SAMPLED_PAIRS", 15_000)
 
 
@@ -160,19 +160,19 @@ def test_a_small_sample_predicts_the_error_within_two_hundredths(long: ActiveLoo
 
 def test_a_sample_as_large_as_all_pairs_is_all_pairs(long: ActiveLoop, sampled: None, monkeypatch) -> None:
     monkeypatch.setattr(prediction, "SAMPLED_PAIRS", 10**6)
-    sample = prediction._Sample.of(long.view)
+    sample = prediction.Sample.of(long.view, long.view.looks, prediction.SAMPLED_PAIRS)
     assert sorted(map(tuple, sample.pairs)) == sorted(zip(*np.triu_indices(300, 1), strict=True))
     assert (sample.stands_for == 1.0).all()
 
 
 def test_a_sample_has_each_pair_once_and_stands_for_all(long: ActiveLoop, sampled: None) -> None:
-    sample = prediction._Sample.of(long.view)
+    sample = prediction.Sample.of(long.view, long.view.looks, prediction.SAMPLED_PAIRS)
     assert len(np.unique(sample.pairs, axis=0)) == len(sample.pairs) < 20_000
     assert np.sum(sample.stands_for) == pytest.approx(300 * 299 / 2, rel=0.01)
 
 
 def test_every_answered_pair_is_in_a_sample_and_stands_for_itself(long: ActiveLoop, sampled: None) -> None:
-    sample = prediction._Sample.of(long.view)
+    sample = prediction.Sample.of(long.view, long.view.looks, prediction.SAMPLED_PAIRS)
     stands_for = {tuple(pair): weight for pair, weight in zip(sample.pairs.tolist(), sample.stands_for, strict=True)}
     answered = np.concatenate([long.adjustment.ends, long.view.settled]).tolist()
     assert all(stands_for[tuple(pair)] == 1.0 for pair in answered)

@@ -38,7 +38,7 @@ def test_candidates_are_all_pairs_whose_reward_is_not_faint():
     pairs = pairs[view.may_be_asked(pairs)]
     posterior = Posterior.of(view)
     reward = AcceptedTimesSpread(posterior.acceptance).of(view.covariance.of_pairs(pairs), np.zeros(len(pairs)))
-    worth = WeighedLooks(view.untrained, posterior.evidence).of_pairs(pairs) * reward
+    worth = WeighedLooks(view.steady, posterior.evidence).of_pairs(pairs) * reward
     wanted = pairs[worth > FAINTEST * worth.max()]
     assert len(wanted) > 100
     found = pair_key(*Prospect.of(view).candidates.pairs.T)

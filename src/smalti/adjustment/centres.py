@@ -45,6 +45,12 @@ class PairCentres:
     mean: NDArray[np.float64]  # (n, 2, 2), [pair, direction], pixels of the frame that it is seen in
     cov: NDArray[np.float64]  # (n, 2, 3): xx, xy, yy
 
+    @property
+    def spread(self) -> NDArray[np.float64]:
+        """tr Σ_γ (n,), px², mean of both directions."""
+        spread: NDArray[np.float64] = self.cov[:, :, ::2].sum(axis=(1, 2)) / 2.0
+        return spread
+
     def chosen(self, numbers: slice | NDArray[np.int64]) -> PairCentres:
         """Return those of some of the pairs."""
         return PairCentres(self.outline, self.mean[numbers], self.cov[numbers])

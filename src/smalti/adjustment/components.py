@@ -67,6 +67,7 @@ class Components:
     factors: NDArray[np.float64]  # (G,): s
     redundancy: NDArray[np.float64]  # (G,): how many residuals tell
     degrees: NDArray[np.float64]  # (G,): with what was known before; the standard deviation of log s is √(1/2 degrees)
+    misfit_px: float = 0.0  # RMS: by how much links and mosaic disagree beyond what the landmarks' own scatter explains
 
     def differ_from(self, assumed: NDArray[np.float64]) -> bool:
         """Tell whether links should be weighted anew that are weighted by these factors (G,)."""
@@ -90,7 +91,8 @@ def estimate_components(
         doubts = _Doubts.of(covariance, refused, before) if refused is not None and group == 0 else None
         found = _most_likely(before**2 * squares[own], redundancy[own], stretches[own], doubts)
         factors[group] = min(found, LARGEST_GROWTH * before)
-    return Components(factors, told, told + 0.5 / PRIOR_DEVIATION**2)
+    misfit = _misfit(covariance.adjustment, squares, redundancy, groups)
+    return Components(factors, told, told + 0.5 / PRIOR_DEVIATION**2, misfit)
 
 
 def reweigh(
@@ -113,6 +115,33 @@ def check_links(covariance: LocalCovariance) -> tuple[NDArray[np.float64], NDArr
     squares = np.sum((relative @ terms.side_j - terms.side_i) ** 2, axis=(1, 2)) * adjustment.outline.unit**2
     known = np.trace(covariance.of_relations(covariance.relations(ends, terms.side_j)), axis1=1, axis2=2)
     return squares, np.maximum(adjustment.family.freedom - known, 0.0)
+
+
+def _misfit(
+    adjustment: Adjustment, squares: NDArray[np.float64], redundancy: NDArray[np.float64], groups: Groups
+) -> float:
+    """Return the RMS distance, px, by which the maps fail to follow what links have measured.
+
+    Where the camera tilts, affine maps do not fit however many answers there are. The residual of a link is its noise,
+    which the scatter of landmarks about the fits of their own links tells, and what the mosaic gets wrong there.
+    """
+    links, freedom = list(adjustment.links.values()), adjustment.family.freedom
+    landmarks = np.array([link.landmarks for link in links], dtype=np.float64)
+    scatter = landmarks * np.array([link.residual_px for link in links]) ** 2
+    spare = np.maximum(2.0 * landmarks - freedom, 0.0)
+    distance = squares / np.sum(adjustment.terms.side_j[:, 2] ** 2, axis=1)
+    wrong, chance, checked = 0.0, 0.0, 0.0
+    for group in np.unique(groups[groups != UNESTIMATED]):
+        own = groups == group
+        if not spare[own].any():
+            continue  # three landmarks each: nothing tells their noise from the mosaic's error
+        variance = float(scatter[own].sum() / spare[own].sum())  # of a landmark, along x or y
+        noise = variance / landmarks[own]
+        wrong += float(np.sum(distance[own] - redundancy[own] * noise))
+        chance += float(np.sum(2.0 * redundancy[own] * noise**2))
+        checked += float(redundancy[own].sum()) / freedom
+    # What chance alone may make of it, one standard deviation, is no misfit.
+    return float(np.sqrt(max(wrong - np.sqrt(chance), 0.0) / checked)) if checked > LEAST_REDUNDANCY else 0.0
 
 
 def _stretches(adjustment: Adjustment) -> Groups:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, diags_array, issparse
 from scipy.special import expit, logit
 
 from smalti.errors import ModelError
@@ -73,6 +73,17 @@ class WeightedSignatures:
             weights[differences.words] = fit_weights(differences, label, importance, self.sharpness)
         return self._with(weights)
 
+    def steadied(self, neighbours: csr_array) -> WeightedSignatures:
+        """Return the untrained model of what is seen around each frame: the signatures of its neighbours added up.
+
+        `neighbours` (N, N) says how much each frame counts for another, itself included.
+        """
+        around = neighbours @ self.signatures
+        if issparse(around):
+            around = csr_array(around)
+            return WeightedSignatures(csr_array(diags_array(1.0 / _lengths(around)) @ around), sharpness=self.sharpness)
+        return WeightedSignatures(around / _lengths(around)[:, None], sharpness=self.sharpness)
+
     def _with(self, weights: NDArray[np.float64]) -> WeightedSignatures:
         """Return the model of the same frames with other weights."""
         other = WeightedSignatures.__new__(WeightedSignatures)
@@ -95,13 +106,20 @@ def _checked(signatures: NDArray[np.float64] | csr_array) -> NDArray[np.float64]
     checked: NDArray[np.float64] | csr_array
     if issparse(signatures):
         checked = csr_array(signatures.astype(np.float64))
-        entries, lengths = checked.data, np.sqrt(np.asarray((checked**2).sum(axis=1)).ravel())
+        entries = checked.data
     else:
         checked = entries = np.array(signatures, dtype=np.float64)
-        lengths = np.linalg.norm(checked, axis=1) if checked.ndim == 2 else np.empty(0)
     if checked.ndim != 2 or not np.isfinite(entries).all():
         raise ModelError(f"signatures must be finite and of shape (N, D), got {checked.shape}")
+    lengths = _lengths(checked)
     if not np.allclose(lengths, 1.0, atol=1e-6):
         frame = int(np.argmax(np.abs(lengths - 1.0)))
         raise ModelError(f"signature of frame {frame} has length {lengths[frame]:.3g}, expected 1")
     return checked
+
+
+def _lengths(signatures: NDArray[np.float64] | csr_array) -> NDArray[np.float64]:
+    """Return the length of every signature (N,)."""
+    if issparse(signatures):
+        return np.sqrt(np.asarray((signatures**2).sum(axis=1), dtype=np.float64).ravel())
+    return np.asarray(np.linalg.norm(signatures, axis=1))

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from smalti.compiled import compiled
+
 STEPS = 12
 """Of the score, each with a ratio of its own."""
 
@@ -32,6 +34,8 @@ ROUNDS = 10
 """Of expectation and maximisation."""
 
 CLOSEST_TO_CERTAIN = 1e-6
+
+TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,20 +73,16 @@ class Evidence:
         edges = np.unique(score[order][np.searchsorted(reached, np.arange(1, STEPS) / STEPS)])
         edges = edges[edges > score.min()]  # no step without pairs
         step = np.searchsorted(edges, score, side="right")
-        evidence = cls(edges, np.ones((len(edges) + 1, kinds)))
-        for _ in range(ROUNDS):
-            counted = weight[:, None] * update(prior, evidence.ratios[step])
-            # As many as if all counted the same.
-            seen = np.minimum(counted.sum(axis=0) ** 2 / np.sum(counted**2, axis=0), MOST_SEEN)
-            shares = np.stack([np.bincount(step, counted[:, kind], len(edges) + 1) for kind in range(kinds)], axis=1)
-            shares = (seen * shares / shares.sum(axis=0) + DOUBT / len(shares)) / (seen + DOUBT)
-            evidence = cls(edges, np.clip(shares / shares[:, -1:], 1.0 / STRONGEST, STRONGEST))
-        return evidence
+        return cls(edges, _learn_ratios(step, weight, prior, np.ones((len(edges) + 1, kinds))))
 
     def of(self, external: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the likelihood ratios (n, kinds) of P^ext (n,)."""
-        ratios: NDArray[np.float64] = self.ratios[np.searchsorted(self.edges, _score(external), side="right")]
+        ratios: NDArray[np.float64] = self.ratios[self.step_of(external)]
         return ratios
+
+    def step_of(self, external: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the number of the step (n,) of P^ext."""
+        return np.searchsorted(self.edges, _score(external), side="right")
 
 
 def _score(external: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -93,5 +93,37 @@ def _score(external: NDArray[np.float64]) -> NDArray[np.float64]:
 def update(prior: NDArray[np.float64], ratios: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the probability of every kind (n, k) after evidence with these likelihood ratios."""
     joint = prior * ratios
-    updated: NDArray[np.float64] = joint / np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    updated: NDArray[np.float64] = joint / np.maximum(joint.sum(axis=1, keepdims=True), TINY)
     return updated
+
+
+@compiled
+def _learn_ratios(
+    step: NDArray[np.int64],
+    weight: NDArray[np.float64],
+    prior: NDArray[np.float64],
+    ratios: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the ratios (steps, k) after some rounds, given to begin with."""
+    steps, kinds = ratios.shape
+    believed = np.empty(kinds)
+    for _ in range(ROUNDS):
+        shares, squares = np.zeros((steps, kinds)), np.zeros(kinds)
+        for n in range(len(step)):
+            likely = 0.0
+            for kind in range(kinds):
+                believed[kind] = prior[n, kind] * ratios[step[n], kind]
+                likely += believed[kind]
+            for kind in range(kinds):
+                counted = weight[n] * believed[kind] / max(likely, TINY)
+                shares[step[n], kind] += counted
+                squares[kind] += counted * counted
+        for kind in range(kinds):
+            total = shares[:, kind].sum()
+            # As many as if all counted the same.
+            seen = min(total * total / max(squares[kind], TINY), MOST_SEEN)
+            shares[:, kind] = (seen * shares[:, kind] / max(total, TINY) + DOUBT / steps) / (seen + DOUBT)
+        for n in range(steps):
+            for kind in range(kinds):
+                ratios[n, kind] = min(max(shares[n, kind] / shares[n, kinds - 1], 1.0 / STRONGEST), STRONGEST)
+    return ratios

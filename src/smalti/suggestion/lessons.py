@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,12 +72,10 @@ class Lessons:
     ) -> Lessons:
         """Take candidates and how likely each is (n,), and the pairs that matter and how much each does (m,)."""
         outline = covariance.adjustment.outline
-        contribution = weight * mattering.centres.cov[:, :, ::2].sum(axis=(1, 2)) / 2.0
-        chosen, factor = _draw(contribution, weight)
+        chosen, factor = draw(weight * mattering.centres.spread, weight, PAIRS_OF_LOADS)
         points = shared_points(mattering.centres.chosen(chosen), outline)[0]
         errors = covariance.relations(mattering.pairs[chosen], points).of_point(MIDDLE)
-        signs = np.random.default_rng(0).integers(0, 2, size=(len(chosen), 2, LOADS)) * 2.0 - 1.0
-        loads = errors.loads(covariance.adjustment.frames, factor[:, None, None] * signs)
+        loads = errors.loads(covariance.adjustment.frames, factor[:, None, None] * _signs()[: len(chosen)])
         moves = covariance.carry(loads) / math.sqrt(LOADS)
         # E yᵀ H y = tr M H; and of a sum of squared normal variables the variance is 2 tr (M H)².
         expected = float(np.sum(loads * moves)) / math.sqrt(LOADS)
@@ -156,20 +155,26 @@ def landmarks_of_a_frame(adjustment: Adjustment) -> float:
     return float(np.median(count / shown.prod(axis=1)))
 
 
-def _draw(
-    contribution: NDArray[np.float64], weight: NDArray[np.float64]
+def draw(
+    contribution: NDArray[np.float64], weight: NDArray[np.float64], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Draw pairs in proportion to what they add to the error; return which, and the root of their weights (m,).
 
-    All that count, where they are no more.
+    All that count, where they are no more. The weights of all pairs are one in all.
     """
     counted = np.flatnonzero(contribution)
-    if len(counted) <= PAIRS_OF_LOADS:
+    if len(counted) <= count:
         return counted, np.sqrt(weight[counted] / weight.sum())
     reached = np.cumsum(contribution)
-    chosen = np.searchsorted(reached, (np.arange(PAIRS_OF_LOADS) + 0.5) / PAIRS_OF_LOADS * reached[-1])
-    drawn = PAIRS_OF_LOADS * contribution[chosen] / reached[-1]
+    chosen = np.searchsorted(reached, (np.arange(count) + 0.5) / count * reached[-1])
+    drawn = count * contribution[chosen] / reached[-1]
     return chosen, np.sqrt(weight[chosen] / weight.sum() / drawn)
+
+
+@cache
+def _signs() -> NDArray[np.float64]:
+    """Return random signs, the same for all states."""
+    return np.random.default_rng(0).choice(np.array([-1.0, 1.0]), size=(PAIRS_OF_LOADS, 2, LOADS))
 
 
 def _clipped(covariances: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-from smalti.suggestion.lessons import Lessons, shared_points
-from smalti.suggestion.prediction import predicted_error
+from smalti.suggestion.lessons import Lessons, draw, shared_points
+from smalti.suggestion.posterior import Posterior
+from smalti.suggestion.prediction import Sample
 from smalti.suggestion.prospect import Prospect
 from smalti.suggestion.strategies.smalti import Smalti
+from smalti.suggestion.survey import Seen
 from smalti.suggestion.view import View
 
 AHEAD = (5, 10, 20)
@@ -23,6 +25,9 @@ CONFIDENCE = 0.9
 
 MODEL_VARIANCE = 0.06
 """Of the logarithm of the squared error: what a linear model and a sample of pairs leave out, a tenth of the error."""
+
+PAIRS_SAMPLED, PAIRS_OF_ERROR = 15_000, 2000
+"""Pairs that stand for all others, and those drawn from them in proportion to what they add to the error."""
 
 LEAST_PROGRESS = 0.1
 """Of the error, that the next twenty answers must be expected to remove to be worth their while."""
@@ -34,20 +39,27 @@ class Outlook:
 
     error_px: float  # RMS, over what frames that are likely to overlap both show
     bound_px: float  # above the real one nine times of ten
+    misfit_px: float  # of the error, what no answer removes: the maps cannot follow what was measured
     lessons: Lessons | None  # None where no two frames are on one mosaic
 
     @classmethod
-    def of(cls, view: View, part: NDArray[np.int64] | None = None, noise_variance: float = 0.0) -> Outlook:
+    def of(
+        cls,
+        view: View,
+        part: NDArray[np.int64] | None = None,
+        noise_variance: float = 0.0,
+    ) -> Outlook:
         """Foretell; `noise_variance` is that of the logarithm of the links' variance, as far as it was learned."""
         prospect = Prospect.of(view, part)
         if not prospect.weight.any():
-            return cls(0.0, 0.0, None)
+            return cls(0.0, 0.0, 0.0, None)
         lessons = prospect.lessons(view)
-        square = predicted_error(view, part) ** 2 * _beside_the_middle(view, prospect)
+        square = squared_error(view, part)
+        total = square + view.misfit_px**2
         # The square of the error is a sum of squared normal variables, much like a gamma variable of the same moments.
-        shape = 1.0 / (lessons.variation + noise_variance + MODEL_VARIANCE)
-        bound = math.sqrt(square * float(gammaincinv(shape, CONFIDENCE)) / shape)
-        return cls(math.sqrt(square), bound, lessons)
+        shape = 1.0 / ((lessons.variation + noise_variance) * (square / total) ** 2 + MODEL_VARIANCE)
+        bound = math.sqrt(total * float(gammaincinv(shape, CONFIDENCE)) / shape)
+        return cls(math.sqrt(total), bound, view.misfit_px, lessons)
 
     @cached_property
     def ahead_px(self) -> dict[int, float]:
@@ -56,7 +68,11 @@ class Outlook:
             return dict.fromkeys(AHEAD, self.error_px)
         left = [self.lessons.squared_error]
         left += [after.squared_error for *_, after in Smalti().choose(self.lessons, max(AHEAD))]
-        return {answers: self.error_px * math.sqrt(left[min(answers, len(left) - 1)] / left[0]) for answers in AHEAD}
+        square = self.error_px**2 - self.misfit_px**2
+        return {
+            answers: math.sqrt(square * left[min(answers, len(left) - 1)] / left[0] + self.misfit_px**2)
+            for answers in AHEAD
+        }
 
     @property
     def worth_going_on(self) -> bool:
@@ -64,15 +80,18 @@ class Outlook:
         return self.ahead_px[max(AHEAD)] < (1.0 - LEAST_PROGRESS) * self.error_px
 
 
-def _beside_the_middle(view: View, prospect: Prospect) -> float:
-    """Return how much larger the squared error is over all of what pairs share than at the centres of their frames.
+def squared_error(view: View, part: NDArray[np.int64] | None = None) -> float:
+    """Return the mean squared error, px², over what pairs share that would get a yes, by the covariance of the maps.
 
-    Over a grid of three by three points, the corners among them, as in the paper's error.
+    With `part` (N,), the mosaic of every frame, pairs of two mosaics do not count.
     """
-    counted = np.flatnonzero(prospect.weight)
-    seen, weight = prospect.mattering[counted], prospect.weight[counted]
-    points = shared_points(seen.centres, view.adjustment.outline)[0]
-    points[:, [0, 1], [0, 1]] *= math.sqrt(2.0)  # so much farther than points from anywhere such a grid spreads
-    covariances = view.covariance.of_relations(view.covariance.relations(seen.pairs, points))
-    at_centres = seen.centres.cov[:, :, ::2].sum(axis=(1, 2)) / 2.0
-    return float(np.sum(weight * np.trace(covariances, axis1=1, axis2=2)) / np.sum(weight * at_centres))
+    sample = Sample.of(view, view.steady, PAIRS_SAMPLED)
+    seen = Seen.of(view, sample.pairs)
+    weight = sample.stands_for * Posterior.of(view).of_seen(seen)
+    if part is not None:
+        i, j = sample.pairs.T
+        weight *= part[i] == part[j]
+    chosen, factor = draw(weight * seen.centres.spread, weight, PAIRS_OF_ERROR)
+    points = shared_points(seen.centres.chosen(chosen), view.adjustment.outline)[0]
+    covariances = view.covariance.of_relations(view.covariance.relations(seen.pairs[chosen], points))
+    return float(np.sum(factor**2 * np.trace(covariances, axis1=1, axis2=2)))

@@ -33,6 +33,13 @@ class Posterior:
     @classmethod
     def of(cls, view: View) -> Posterior:
         """Learn what looks are worth from pairs that are near in time and from pairs anywhere."""
+        found: Posterior | None = view.remembered.get("posterior")
+        if found is None:
+            found = view.remembered["posterior"] = cls._of(view)
+        return found
+
+    @classmethod
+    def _of(cls, view: View) -> Posterior:
         near, stand_for = near_pairs(view.frames)
         far = far_pairs(view.frames)
         seen = Seen.of(view, np.concatenate([near, far]))

@@ -16,11 +16,15 @@ from numpy.typing import NDArray
 
 from smalti.compiled import compiled_parallel, prange
 from smalti.overlap.bounds import probability_in_square
+from smalti.overlap.external import PairwiseModel
 from smalti.records import PairNumbers, pair_key
 from smalti.suggestion.view import View
 
-MOST_PAIRS, SAMPLED_PAIRS = 200_000, 125_000
-"""Up to so many, those of some 600 frames, all pairs are looked at; else about so many."""
+SAMPLED_PAIRS = 25_000
+"""About so many are looked at."""
+
+ALL_WITHIN = 1.8
+"""Times as many pairs as are wanted: where there are no more in all, all are looked at."""
 
 LEAST_CLOSELY = 0.02
 """How closely strata are looked at where frames hardly overlap, beside those where they certainly do."""
@@ -28,8 +32,8 @@ LEAST_CLOSELY = 0.02
 TYPICAL, NEGLIGIBLE = 0.5, 1e-6
 """Of the bound on a standard deviation; of a frame's side."""
 
-PROBED_PAIRS, FEWEST_PROBES = 160_000, 4
-"""Pairs, so many in all or in each stratum, whose looks tell where frames may overlap."""
+PROBES, FEWEST_PROBES = 1.6, 4
+"""Pairs, so many for each that is wanted or in each stratum, whose looks tell where frames may overlap."""
 
 PAIRS_AT_ONCE = 2**14
 
@@ -44,9 +48,9 @@ def predicted_error(view: View, part: NDArray[np.int64] | None = None) -> float:
 
     √ of the mean of tr Σ_γ over all pairs, weighted by how likely each pair is to overlap. It needs no ground truth.
     With `part` (N,), the mosaic of every frame, pairs of two mosaics do not count: only a guess says how they lie.
-    Beyond some 600 frames the mean is that of a sample, the same for equal states, within 1 or 2 %.
+    Beyond some 300 frames the mean is that of a sample, the same for equal states, within 1 or 2 %.
     """
-    sample = _Sample.of(view)
+    sample = Sample.of(view, view.looks, SAMPLED_PAIRS)
     seen = _Seen.of(view, sample.pairs)
     weight = _combine(seen.position, seen.external, float(np.average(seen.position, weights=sample.stands_for)))
     weight[: len(sample.certain)] = sample.certain
@@ -74,7 +78,7 @@ class Overlap:
     @classmethod
     def of(cls, view: View) -> Self:
         """Find the base rate."""
-        sample = _Sample.of(view)
+        sample = Sample.of(view, view.looks, SAMPLED_PAIRS)
         return cls(view, float(np.average(_Seen.of(view, sample.pairs).position, weights=sample.stands_for)))
 
     def of_pairs(self, pairs: PairNumbers) -> NDArray[np.float64]:
@@ -109,7 +113,7 @@ class _Seen:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Sample:
+class Sample:
     """Pairs i < j, the answered ones first, and for how many pairs each of them stands."""
 
     pairs: PairNumbers  # (n, 2)
@@ -117,18 +121,18 @@ class _Sample:
     certain: NDArray[np.float64]  # how likely the answered ones are to overlap
 
     @classmethod
-    def of(cls, view: View) -> Self:
-        """Return all pairs, or where they are too many some of them, which depend on the state alone."""
+    def of(cls, view: View, looks: PairwiseModel, wanted: int) -> Self:
+        """Return all pairs, or where they are too many about as many as wanted, which depend on the state alone."""
         linked = view.adjustment.ends
         answered = np.unique(np.concatenate([linked, view.settled]), axis=0)
         certain = np.isin(pair_key(*answered.T), pair_key(*linked.T)).astype(np.float64)
         total = view.frames * (view.frames - 1) // 2
-        if total <= MOST_PAIRS:
+        if total <= ALL_WITHIN * wanted:
             i, j = view.frames - 1 - answered.T
             others = _pairs_numbered(np.delete(np.arange(total), i * (i - 1) // 2 + j), view.frames)
             stands_for = np.ones(len(others))
         else:
-            others, stands_for = _sample_strata(view)
+            others, stands_for = _sample_strata(view, looks, wanted)
             unknown = ~np.isin(pair_key(*others.T), pair_key(*answered.T))
             others, stands_for = others[unknown], stands_for[unknown]
         return cls(np.concatenate([answered, others]), np.concatenate([np.ones(len(answered)), stands_for]), certain)
@@ -142,15 +146,16 @@ def _combine(position: NDArray[np.float64], external: NDArray[np.float64], base_
         return np.nan_to_num(together / (together + apart))
 
 
-def _sample_strata(view: View) -> tuple[PairNumbers, NDArray[np.float64]]:
+def _sample_strata(view: View, looks: PairwiseModel, wanted: int) -> tuple[PairNumbers, NDArray[np.float64]]:
     """Return pairs (n, 2) evenly spread over every two stretches, and for how many each stands."""
     strata = _Strata.of(view.covariance.stretches.starts)
-    probed, of_probed = strata.take(np.minimum(strata.sizes, max(PROBED_PAIRS // len(strata.sizes), FEWEST_PROBES)))
+    probes = max(int(PROBES * wanted) // len(strata.sizes), FEWEST_PROBES)
+    probed, of_probed = strata.take(np.minimum(strata.sizes, probes))
     begins = np.flatnonzero(np.diff(of_probed, prepend=-1))
-    alike = np.maximum.reduceat(view.looks.of_pairs(probed), begins)
+    alike = np.maximum.reduceat(looks.of_pairs(probed), begins)
     likely = _likely(view)[strata.first, strata.second]
     closeness = LEAST_CLOSELY + _combine(likely, alike, float(np.average(likely, weights=strata.sizes)))
-    counts = _share_out(strata.sizes, closeness)
+    counts = _share_out(strata.sizes, closeness, wanted)
     pairs, of_pair = strata.take(counts)
     return pairs, (strata.sizes / counts)[of_pair]
 
@@ -203,13 +208,13 @@ def _likely(view: View) -> NDArray[np.float64]:
     return np.asarray((directed + directed.T) / 2)
 
 
-def _share_out(sizes: NDArray[np.int64], closeness: NDArray[np.float64]) -> NDArray[np.int64]:
+def _share_out(sizes: NDArray[np.int64], closeness: NDArray[np.float64], wanted: int) -> NDArray[np.int64]:
     """Return how many pairs to look at in strata of so many: all, or in proportion to size and closeness."""
-    counts, wanted = sizes.copy(), sizes * closeness
+    counts, shares = sizes.copy(), sizes * closeness
     some = np.ones(len(sizes), dtype=np.bool_)
     while some.any():
-        left = SAMPLED_PAIRS - int(np.sum(sizes[~some]))
-        counts[some] = np.maximum(np.ceil(wanted[some] * (left / np.sum(wanted[some]))), 1)
+        left = wanted - int(np.sum(sizes[~some]))
+        counts[some] = np.maximum(np.ceil(shares[some] * (left / np.sum(shares[some]))), 1)
         if not (counts > sizes).any():
             break
         some &= counts < sizes

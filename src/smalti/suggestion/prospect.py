@@ -51,7 +51,7 @@ class Prospect:
     @classmethod
     def _of(cls, view: View) -> Prospect:
         posterior = Posterior.of(view)
-        looks = WeighedLooks(view.untrained, posterior.evidence)
+        looks = WeighedLooks(view.steady, posterior.evidence)
         reward = AcceptedTimesSpread(posterior.acceptance)
         candidates = Seen.of(view, search(view, looks, reward, CANDIDATES, faintest_share=FAINTEST).pairs)
         likely = posterior.of_seen(candidates)
@@ -59,28 +59,37 @@ class Prospect:
         known = np.isin(pair_key(*near.pairs.T), pair_key(*candidates.pairs.T))
         stand_for = np.where(known, 0.0, posterior.near_stand_for)
         mattering = Seen.joined(candidates, near)
-        return cls(candidates, likely, mattering, np.append(likely, stand_for * posterior.of_seen(near)))
+        weight = np.append(likely, stand_for * posterior.of_seen(near))
+        # Where the maps cannot follow what was measured, no answer brings an error below that.
+        return cls(candidates, likely, mattering, weight * _removable(mattering, view.misfit_px))
 
     def _within(self, part: NDArray[np.int64]) -> Prospect:
         i, j = self.mattering.pairs.T
         return replace(self, weight=self.weight * (part[i] == part[j]))
 
 
+def _removable(seen: Seen, misfit_px: float) -> NDArray[np.float64]:
+    """Return which share (n,) of the squared error of pairs answers may remove."""
+    spread = seen.centres.spread
+    share: NDArray[np.float64] = spread / np.maximum(spread + misfit_px**2, np.finfo(np.float64).tiny)
+    return share
+
+
 class AcceptedTimesSpread:
     """What P^pos · √det Σ becomes for an agent that says yes to some kinds of pairs more often than to others."""
 
     def __init__(self, acceptance: NDArray[np.float64]) -> None:
+        accepted = int(np.flatnonzero(acceptance[:-1] > NEGLIGIBLE)[-1]) + 1
+        self._reaches = REACHES[:accepted]
         # A sum over nested outlines: what is within the inner ones is within the outer ones, too.
-        self._steps = -np.diff(acceptance)
-        accepted = np.flatnonzero(acceptance[:-1] > NEGLIGIBLE)
+        self._steps = -np.diff(np.append(acceptance[:accepted], 0.0))
         # Outlines beyond the frame's own are squares along the eigenvectors, whose corners stick out.
-        self.reach = float(REACHES[accepted[-1]] / 2.0) * (math.sqrt(2.0) if accepted[-1] else 1.0)
+        self.reach = float(REACHES[accepted - 1] / 2.0) * (math.sqrt(2.0) if accepted > 1 else 1.0)
         # The paper's bound is for one frame's area; here so many times as large a one may be accepted.
-        self._area = max(float(np.sum(np.maximum(self._steps, 0.0) * REACHES**2)), 1.0)
+        self._area = max(float(np.sum(np.maximum(self._steps, 0.0) * self._reaches**2)), 1.0)
 
     def of(self, centres: PairCentres, least: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return it for pairs (n,), px², mean of both directions."""
-        reward: NDArray[np.float64] = (
-            np.sum(probability_within(centres, of_spread=True) * self._steps, axis=1) / self._area
-        )
+        within = probability_within(centres, self._reaches, of_spread=True)
+        reward: NDArray[np.float64] = np.sum(within * self._steps, axis=1) / self._area
         return np.maximum(reward, 0.0)

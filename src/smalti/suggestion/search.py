@@ -89,6 +89,7 @@ class _Hunt:
         self.stretches = stretches
         self.found = Found.nothing()
         self.evaluated = np.empty(0, dtype=np.int64)
+        self.goal_before = math.inf
         self.stretch_of = stretches.of_frames(np.arange(self.view.frames))
         directed = _bound(stretches.deviation, stretches.distance, outline, self.reward.reach)
         self.bound = (directed + directed.T) / 2 * ROUNDING
@@ -110,10 +111,14 @@ class _Hunt:
         np.divide(goal / ROUNDING, self.bound, out=least, where=(self.bound >= goal) & (self.bound > 0.0))
         for pairs, probability in self.external.pairs_above(least, self.stretches.starts):
             limit = probability * self._bound_of_pairs(pairs)
-            chosen = np.flatnonzero(limit >= max(goal, self.threshold))
-            new = ~np.isin(pair_key(*pairs[chosen].T), self.evaluated)
-            chosen = chosen[new & self.view.may_be_asked(pairs[chosen])]
+            # What is above the goal before was evaluated then, or ruled out; to the rounding, which is looked up.
+            chosen = np.flatnonzero((limit >= max(goal, self.threshold)) & (limit <= ROUNDING * self.goal_before))
+            doubtful = chosen[limit[chosen] >= self.goal_before]
+            known = doubtful[np.isin(pair_key(*pairs[doubtful].T), self.evaluated)]
+            chosen = np.setdiff1d(chosen, known, assume_unique=True)
+            chosen = chosen[self.view.may_be_asked(pairs[chosen])]
             self._take_in(pairs[chosen], probability[chosen], limit[chosen])
+        self.goal_before = goal
 
     def _take_in(self, pairs: PairNumbers, probability: NDArray[np.float64], limit: NDArray[np.float64]) -> None:
         """Evaluate pairs in decreasing order of what they may be worth, until the next cannot be among the best."""

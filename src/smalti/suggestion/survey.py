@@ -44,7 +44,7 @@ class Seen:
     def of(cls, view: View, pairs: PairNumbers) -> Seen:
         """Look at pairs."""
         centres = view.covariance.of_pairs(pairs)
-        return cls(pairs, centres, probability_within(centres), view.untrained.of_pairs(pairs))
+        return cls(pairs, centres, probability_within(centres), view.steady.of_pairs(pairs))
 
     @property
     def position(self) -> NDArray[np.float64]:
@@ -88,8 +88,10 @@ def far_pairs(frames: int) -> PairNumbers:
     return np.unique(pairs[np.diff(pairs, axis=1)[:, 0] >= FURTHEST_NEAR], axis=0)
 
 
-def probability_within(centres: PairCentres, of_spread: bool = False) -> NDArray[np.float64]:
-    """Return the probability (n, k) that a centre is within REACHES, mean of both directions; times √det Σ if asked."""
+def probability_within(
+    centres: PairCentres, reaches: NDArray[np.float64] = REACHES, of_spread: bool = False
+) -> NDArray[np.float64]:
+    """Return the probability (n, k) that a centre is within reach, mean of both directions; times √det Σ if asked."""
     outline = centres.outline
     with threads_for(2.0 * len(centres.mean)):
         return _within(
@@ -98,7 +100,7 @@ def probability_within(centres: PairCentres, of_spread: bool = False) -> NDArray
             *outline.centre_x_y,
             outline.width / 2.0,
             outline.height / 2.0,
-            REACHES,
+            reaches,
             of_spread,
         )
 

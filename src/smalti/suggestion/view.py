@@ -58,10 +58,17 @@ class View:
         answered: Answered,
         given_up: GivenUp | None = None,
         only: PairNumbers | None = None,
+        steady: ExternalModel | None = None,
+        misfit_px: float = 0.0,
     ) -> None:
-        """`untrained` is the external model before any answer; no other pairs than `only` (n, 2) may be asked."""
+        """`untrained` is the external model before any answer, `steady` the same by what is seen around frames.
+
+        No other pairs than `only` (n, 2) may be asked. By `misfit_px` the maps fail to follow what was measured.
+        """
         self.covariance = covariance
         self._untrained = untrained
+        self.misfit_px = misfit_px
+        self._steady = untrained if steady is None else steady
         self.answered = answered
         self.given_up = given_up
         self.only = only
@@ -83,9 +90,9 @@ class View:
         return self._untrained.learn(self.answered.overlapping, self.answered.apart)
 
     @cached_property
-    def untrained(self) -> PairwiseModel:
-        """The same before any answer, pair by pair."""
-        return pairwise(self._untrained)
+    def steady(self) -> PairwiseModel:
+        """The external model before any answer, by what is seen around frames, pair by pair."""
+        return pairwise(self._steady)
 
     @property
     def adjustment(self) -> Adjustment:

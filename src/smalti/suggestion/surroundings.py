@@ -1,0 +1,57 @@
+"""What is seen around a frame: a place looks like all that the camera shows of it while it stays there.
+
+Keypoints that are found in one frame are missed in the next, so that two frames of the same place may look less alike
+than two of different ones. Neighbours in time show much the same; what they show together is known better.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from smalti.adjustment.adjustment import Adjustment
+from smalti.overlap.external import ExternalModel
+from smalti.records import PairNumbers
+
+REACH = 0.5
+"""Of a stay: how far, in time, the neighbours are that count."""
+
+MOST_NEIGHBOURS = 4
+"""On either side: where the camera is slow, some of those within reach, evenly spread."""
+
+
+def steadied(external: ExternalModel, adjustment: Adjustment, chain: PairNumbers) -> ExternalModel:
+    """Return an external model by what is seen around frames, where it can tell; neighbours are joined by the chain."""
+    steady = getattr(external, "steadied", None)
+    if steady is None:
+        return external
+    found: ExternalModel = steady(neighbours(adjustment.frames, chain, round(REACH * frames_of_a_stay(adjustment))))
+    return found
+
+
+def frames_of_a_stay(adjustment: Adjustment) -> int:
+    """Return after how many frames the camera has moved by a frame's size, as links of consecutive frames tell."""
+    consecutive = np.diff(adjustment.ends, axis=1)[:, 0] == 1
+    offset = np.abs(adjustment.terms.measured[consecutive, :2, 2]) * adjustment.outline.unit
+    step = np.minimum((offset / (adjustment.outline.width, adjustment.outline.height)).max(axis=1), 1.0)
+    return math.ceil(1.0 / max(float(step.mean()), 1.0 / adjustment.frames)) if len(step) else 1
+
+
+def neighbours(frames: int, chain: PairNumbers, reach: int) -> csr_array:
+    """Return a matrix (N, N): one where two frames are at most so far apart in time and joined by the chain.
+
+    As many before a frame as after it, so that what is seen around it is seen about its place.
+    """
+    joined = np.zeros(frames, dtype=np.bool_)
+    joined[chain[np.diff(chain, axis=1)[:, 0] == 1, 1]] = True
+    stretch = np.cumsum(~joined)
+    first = np.arange(frames)
+    ends = [(first, first)]
+    for apart in np.unique(np.rint(np.linspace(0, reach, min(reach, MOST_NEIGHBOURS) + 1)).astype(np.int64))[1:]:
+        middle = first[apart : frames - apart]
+        middle = middle[stretch[middle - apart] == stretch[middle + apart]]
+        ends += [(middle, middle - apart), (middle, middle + apart)]
+    rows, columns = (np.concatenate(side) for side in zip(*ends, strict=True))
+    return csr_array((np.ones(len(rows)), (rows, columns)), shape=(frames, frames))

@@ -1,0 +1,89 @@
+"""What is seen around frames: their neighbours' looks added up, and what that is worth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from smalti.experiments.wander import wander
+from smalti.experiments.worlds import OUTLINE, circle, raster
+from smalti.loop import ActiveLoop
+from smalti.overlap.signatures import WeightedSignatures
+from smalti.suggestion.surroundings import MOST_NEIGHBOURS, frames_of_a_stay, neighbours, steadied
+
+
+def chain_of(frames, without=()):
+    pairs = np.column_stack([np.arange(frames - 1), np.arange(1, frames)])
+    return pairs[~np.isin(pairs[:, 0], without)]
+
+
+def started(world):
+    return ActiveLoop.start(world.frames, OUTLINE, world.chain(world.agent(1)), external=world.external)
+
+
+def test_neighbours_lie_on_both_sides_alike():
+    matrix = neighbours(20, chain_of(20), 3).toarray()
+    np.testing.assert_array_equal(np.flatnonzero(matrix[10]), np.arange(7, 14))
+    np.testing.assert_array_equal(np.flatnonzero(matrix[1]), [0, 1, 2])
+    np.testing.assert_array_equal(np.flatnonzero(matrix[19]), [19])
+    assert set(matrix[matrix > 0.0]) == {1.0}
+
+
+def test_frames_that_the_chain_does_not_join_are_no_neighbours():
+    matrix = neighbours(20, chain_of(20, without=[9]), 3).toarray()  # no link from 9 to 10
+    np.testing.assert_array_equal(np.flatnonzero(matrix[8]), [7, 8, 9])
+    np.testing.assert_array_equal(np.flatnonzero(matrix[10]), [10])
+
+
+def test_of_many_neighbours_some_are_taken_evenly_spread():
+    found = np.flatnonzero(neighbours(200, chain_of(200), 40).toarray()[100])
+    assert len(found) == 2 * MOST_NEIGHBOURS + 1
+    np.testing.assert_array_equal(np.diff(found), 10)
+
+
+def test_a_stay_is_as_long_as_the_camera_takes_to_leave_what_it_shows():
+    assert frames_of_a_stay(started(raster(40)).adjustment) == 4  # a third of a frame a step, and links err
+    # A circle of 1571 px in 200 steps; along the larger of x and y it moves by 0.9 of each step on average.
+    assert frames_of_a_stay(started(circle(200)).adjustment) == pytest.approx(100.0 / (0.9 * 1571.0 / 200.0), abs=1.5)
+
+
+def test_sparse_and_dense_signatures_are_added_up_alike():
+    signatures = np.random.default_rng(1).random((12, 30)) * (np.random.default_rng(2).random((12, 30)) < 0.3)
+    signatures[:, 0] = 1.0
+    signatures /= np.linalg.norm(signatures, axis=1, keepdims=True)
+    around = neighbours(12, chain_of(12), 2)
+    dense, sparse = (WeightedSignatures(form(signatures)).steadied(around) for form in (np.array, csr_array))
+    np.testing.assert_allclose(dense.probabilities(), sparse.probabilities(), atol=1e-12)
+    expected = signatures[3:8].sum(axis=0)
+    np.testing.assert_allclose(dense.signatures[5], expected / np.linalg.norm(expected))
+
+
+def test_a_model_that_has_no_signatures_stays_as_it_is():
+    state = started(raster(30))
+    assert steadied(state.untrained, state.adjustment, state.chain_pairs) is state.untrained
+
+
+def test_overlapping_frames_are_told_better_by_what_is_seen_around_them():
+    """By how often, of a pair that overlaps and one that does not, the first looks more alike; far apart in time."""
+    world = wander(300, 1)
+    state = started(world)
+    i, j = np.triu_indices(world.frames, 15)
+    overlap = np.zeros((world.frames, world.frames), dtype=bool)
+    overlap[tuple(world.overlapping.T)] = True
+    together = overlap[i, j]
+
+    def ranked(model):
+        rank = np.argsort(np.argsort(model.probabilities()[i, j]))
+        count = together.sum()
+        return (rank[together].sum() - count * (count - 1) / 2) / (count * (~together).sum())
+
+    alone, around = ranked(state.untrained), ranked(state.steady)
+    assert around > 0.94
+    assert 1.0 - around < 0.7 * (1.0 - alone)
+
+
+def test_only_a_loop_that_learns_looks_around():
+    world = wander(40, 1)
+    state = ActiveLoop.start(40, OUTLINE, world.chain(world.agent(1)), external=world.external, learns=False)
+    assert state.steady is None
