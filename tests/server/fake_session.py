@@ -34,6 +34,7 @@ class FakeSession:
 
     def __init__(self):
         self.revision = 0
+        self.outlook = None
         self.project = SimpleNamespace(folder=Path("fake.smalti"), lock=None)
         self.given: dict[Pair, tuple[int, Given]] = {}
         self.hold = threading.Event()

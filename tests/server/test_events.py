@@ -10,7 +10,7 @@ import time
 import httpx
 import pytest
 
-from smalti.annotation.messages import Notice, Progress, Stage
+from smalti.annotation.messages import ErrorAfter, Notice, Outlook, Progress, Stage
 from smalti.errors import InputError
 from smalti.server import events
 from smalti.server.events import Bulletin, write_events
@@ -127,7 +127,11 @@ def test_two_pages_both_hear_of_an_answer():
         pages = [Page(url), Page(url)]
         assert httpx.post(f"{url}/api/answers", json=NO).status_code == 200
         for page in pages:
-            wait_until(lambda page=page: page.notices[-1] == {"revision": 1, "stage": "asking", "progress": None})
+            wait_until(
+                lambda page=page: (
+                    page.notices[-1] == {"revision": 1, "stage": "asking", "progress": None, "outlook": None}
+                )
+            )
     for page in pages:
         page.wait()
 
@@ -146,9 +150,11 @@ def test_a_page_hears_of_the_preparation_from_its_progress_to_its_end():
         page = Page(url)
         desk.open(opening)
         reading = {"name": "reading", "done": 1, "total": 2}
-        wait_until(lambda: page.notices[-1] == {"revision": 0, "stage": "preparing", "progress": reading})
+        wait_until(
+            lambda: page.notices[-1] == {"revision": 0, "stage": "preparing", "progress": reading, "outlook": None}
+        )
         go_on.set()
-        wait_until(lambda: page.notices[-1] == {"revision": 0, "stage": "asking", "progress": None})
+        wait_until(lambda: page.notices[-1] == {"revision": 0, "stage": "asking", "progress": None, "outlook": None})
     page.wait()
     desk.close()
 
@@ -176,6 +182,16 @@ def test_a_change_that_nobody_asked_for_is_told():
         session.revision = 7
         session.on_change()
         wait_until(lambda: page.notices[-1]["revision"] == 7)
+    page.wait()
+
+
+def test_what_is_foretold_while_people_look_comes_by_itself():
+    outlook = Outlook(answers=2, bound_px=2.9, ahead=[ErrorAfter(answers=7, predicted_px=1.6)], worth_going_on=True)
+    with opened_desk() as (desk, session), running(desk) as (_, url):
+        page = Page(url)
+        session.outlook = outlook
+        session.on_change()
+        wait_until(lambda: page.notices[-1]["outlook"] == outlook.model_dump())
     page.wait()
 
 

@@ -1,4 +1,4 @@
-"""Work done while a person looks at a question: what would come of each answer."""
+"""Work done while a person looks at a question: what would come of each answer, and of many more."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from contextlib import suppress
 from typing import TypeVar
 
 from smalti.annotation.course import Foreseen, Moment
+from smalti.annotation.messages import Outlook
+from smalti.annotation.outlook import describe_outlook
 from smalti.annotation.supposition import count_answers, suppose_yes
 from smalti.errors import SmaltiError
 from smalti.loop import ActiveLoop
@@ -27,22 +29,35 @@ class Foresight:
     What is foreseen is the same function of the same answers: whether it was ready in time changes no result.
     """
 
-    def __init__(self, engine: threading.RLock, prefetch: Callable[[Pair], None]) -> None:
-        """`engine` is held during every step; `prefetch` is told which pairs may be asked next."""
+    def __init__(
+        self, engine: threading.RLock, prefetch: Callable[[Pair], None], on_outlook: Callable[[], None]
+    ) -> None:
+        """`engine` is held during every step; `prefetch` is told which pairs may be asked next.
+
+        `on_outlook` is called as soon as it is known what further answers would bring.
+        """
         self._engine = engine
         self._prefetch = prefetch
+        self._on_outlook = on_outlook
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="foresight")
         self._moment: Moment | None = None
         self._asked = time.monotonic()
         self.states: dict[Foreseen, ActiveLoop] = {}
         self._more: dict[str, tuple[int, bool]] = {}
+        self._foretold: tuple[Moment, Outlook] | None = None
 
     def look_ahead(self, moment: Moment) -> None:
         """Begin to compute what follows on a state; what followed on others is forgotten."""
         self._moment = moment
         self.states = {}
+        self._foretold = None
         self.wait()
         self._thread.submit(self._run, moment)
+
+    def outlook(self, moment: Moment) -> Outlook | None:
+        """Return what further answers would bring to a state, None where that is not known yet; at once."""
+        foretold = self._foretold
+        return foretold[1] if foretold is not None and foretold[0] is moment else None
 
     def wait(self) -> None:
         """Let somebody else compute first, who needs it now."""
@@ -57,7 +72,7 @@ class Foresight:
                     if self._moment is not moment:
                         return None
                     after = loop.record(suppose_yes(loop, pair))
-                    _ = after.predicted_error_px, after.best
+                    _ = after.error_bound_px, after.best
                     return after
 
             found = count_answers(moment.loop, target_px, step)
@@ -76,6 +91,8 @@ class Foresight:
         for verdict in (Verdict.NO, Verdict.UNSURE, Verdict.YES):
             with suppress(SmaltiError, _OvertakenError):
                 self._foresee(moment, verdict)
+        with suppress(SmaltiError, _OvertakenError):
+            self._foretell(moment)
 
     def _foresee(self, moment: Moment, verdict: Verdict) -> None:
         best = self._step(moment, lambda: moment.loop.best)
@@ -93,14 +110,36 @@ class Foresight:
         if verdict is not Verdict.YES:
             self.states[(moment.key, best.pair, verdict)] = after
 
+    def _foretell(self, moment: Moment) -> None:
+        """Look many answers ahead; last, because no question waits for it."""
+        self._step(moment, lambda: moment.loop.outlook)
+        outlook = self._step(moment, lambda: describe_outlook(moment.loop, lambda: self._pause(moment)))
+        self._foretold = moment, outlook
+        self._on_outlook()
+
     def _step(self, moment: Moment, compute: Callable[[], T]) -> T:
         """Compute something as soon as nobody needs the engine; raise where the question was answered meanwhile."""
+        self._await_calm(moment)
+        with self._engine:
+            self._check(moment)
+            return compute()
+
+    def _pause(self, moment: Moment) -> None:
+        """Leave the engine, in the middle of a step, to whoever needs it."""
+        self._engine.release()
+        try:
+            self._await_calm(moment)
+        finally:
+            self._engine.acquire()
+        self._check(moment)
+
+    def _await_calm(self, moment: Moment) -> None:
         while self._moment is moment and time.monotonic() - self._asked < CALM_SECONDS:
             time.sleep(0.05)
-        with self._engine:
-            if self._moment is not moment:
-                raise _OvertakenError
-            return compute()
+
+    def _check(self, moment: Moment) -> None:
+        if self._moment is not moment:
+            raise _OvertakenError
 
 
 class _OvertakenError(Exception):

@@ -123,12 +123,29 @@ class Progress(Message):
     total: int
 
 
+class ErrorAfter(Message):
+    """The predicted error of the mosaic after so many answers."""
+
+    answers: int
+    predicted_px: float
+
+
+class Outlook(Message):
+    """How sure the predicted error is, what further answers would bring, and whether they are worth while."""
+
+    answers: int  # when it was foretold
+    bound_px: float  # the error is below this nine times of ten
+    ahead: list[ErrorAfter]  # goes on where the state's errors end
+    worth_going_on: bool
+
+
 class Notice(Message):
     """What has changed; sent to every open page."""
 
     revision: int
     stage: Stage
     progress: Progress | None
+    outlook: Outlook | None = None  # computed while people look: None until it is known
 
 
 class Queue(StrEnum):
@@ -145,13 +162,6 @@ class Counts(Message):
     no: int
     unsure: int
     by_person: int
-
-
-class ErrorAfter(Message):
-    """The predicted error of the mosaic after so many answers."""
-
-    answers: int
-    predicted_px: float
 
 
 class Sheets(Message):
@@ -181,6 +191,7 @@ class State(Message):
     counts: Counts = Counts(yes=0, no=0, unsure=0, by_person=0)
     predicted_px: float | None = None
     target_px: float | None = None
+    target_met: bool = False  # the bound on the error is below it
     errors: list[ErrorAfter] = []
     undo: str | None = None  # what would be undone, in words
     redo: str | None = None

@@ -53,6 +53,7 @@ def describe_state(
         counts=_count_answers(ledger),
         predicted_px=errors[-1].predicted_px,
         target_px=target_px,
+        target_met=target_px is not None and loop.error_bound_px <= target_px,
         errors=errors,
         undo=None if history.undoable is None else describe_act(history.undoable),
         redo=None if history.redoable is None else describe_act(history.redoable),

@@ -56,7 +56,7 @@ class Session:
         self._pictures = Pictures(self._shown, self._ledger.used)
         self._pictures.prepare(progress)
         self._clerk = Clerk(opened.groundwork.agent, self._ledger, self._engine)
-        self._foresight = Foresight(self._engine, self._prefetch)
+        self._foresight = Foresight(self._engine, self._prefetch, self._on_change)
         # What the first page asks for is there when it asks.
         _ = self._ledger.loop.best, self._ledger.loop.agreement.refined
         self._matrices: dict[tuple[say.MapKind, int], PairMatrix] = {}  # those of the latest revision
@@ -89,6 +89,11 @@ class Session:
     def revision(self) -> int:
         """Grows with every entry of the log."""
         return self._ledger.history.revision
+
+    @property
+    def outlook(self) -> say.Outlook | None:
+        """What further answers would bring; None until that is known, which `on_change` tells."""
+        return self._foresight.outlook(self._ledger.course.now)
 
     def state(self) -> say.State:
         """Say where things stand."""

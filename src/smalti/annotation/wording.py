@@ -10,7 +10,7 @@ VERDICTS = {Verdict.YES: "overlap", Verdict.NO: "no overlap", Verdict.UNSURE: "c
 
 STOPPED = {
     StopReason.BUDGET: "the matcher has made all its attempts",
-    StopReason.TARGET: "the predicted error is below the target",
+    StopReason.TARGET: "the error is below the target, nine times of ten",
     StopReason.NO_CANDIDATE: "no pair is left that would be worth a question",
 }
 

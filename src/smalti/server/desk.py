@@ -183,8 +183,10 @@ class Desk:
         self._post_anew()
 
     def _post_anew(self) -> None:
-        revision = 0 if self._session is None else self._session.revision
-        self.bulletin.post(Notice(revision=revision, stage=self._stage, progress=self._progress))
+        session = self._session
+        revision, outlook = (0, None) if session is None else (session.revision, session.outlook)
+        notice = Notice(revision=revision, stage=self._stage, progress=self._progress, outlook=outlook)
+        self.bulletin.post(notice)
 
 
 ENDING = "the program is ending; start it again"

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { answersAxis, errorAxis, formatPx, nearest, place, read, ticks, wholeTicks, type Axis } from "./chart";
+import { answersAxis, errorAxis, formatPx, nearest, place, read, stillAhead, ticks, wholeTicks, type Axis } from "./chart";
 
 const errorsOf = (...values: number[]) => values.map((predicted_px, answers) => ({ answers, predicted_px }));
 
@@ -53,8 +53,9 @@ describe("ticks", () => {
     expect(ticks(axis(0, 0.33), 4)).toEqual([0, 0.1, 0.2, 0.3]);
   });
 
-  test("on a logarithmic axis are 1, 2, 5 or decades alone", () => {
+  test("on a logarithmic axis are 1, 2, 5, or 1, 3, or decades alone", () => {
     expect(ticks(axis(0.8, 30, true), 6)).toEqual([1, 2, 5, 10, 20]);
+    expect(ticks(axis(0.15, 6.3, true), 4)).toEqual([0.3, 1, 3]);
     expect(ticks(axis(0.05, 3000, true), 5)).toEqual([0.1, 1, 10, 100, 1000]);
     expect(ticks(axis(1e-6, 1e6, true), 5).length).toBeLessThanOrEqual(5);
   });
@@ -75,6 +76,14 @@ describe("ticks", () => {
 test("the nearest error to a number of answers is found where some are missing", () => {
   const errors = [0, 1, 4, 9].map((answers) => ({ answers, predicted_px: 1 }));
   expect([-3, 0.4, 2.6, 6, 7, 99].map((answers) => nearest(errors, answers))).toEqual([0, 0, 2, 2, 3, 3]);
+});
+
+test("what was foretold is ahead until so many answers are given", () => {
+  const ahead = [7, 12, 22].map((answers) => ({ answers, predicted_px: 1 }));
+  const outlook = { answers: 2, bound_px: 3, ahead, worth_going_on: true };
+  expect(stillAhead(errorsOf(3, 3, 3), outlook)).toEqual(ahead);
+  expect(stillAhead(errorsOf(...Array(8).fill(3)), outlook)).toEqual(ahead.slice(1));
+  expect(stillAhead(errorsOf(3), null)).toEqual([]);
 });
 
 test("lengths have two digits", () => {

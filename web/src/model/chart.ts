@@ -1,5 +1,5 @@
 /** The predicted error against answers: axes, ticks, and the place of a value. */
-import type { ErrorAfter } from "./messages";
+import type { ErrorAfter, Outlook } from "./messages";
 
 /** One direction of a chart: from values to CSS px and back. */
 export interface Axis {
@@ -40,7 +40,7 @@ export function answersAxis(errors: readonly ErrorAfter[], start: number, end: n
   return { from, to: Math.max(last, from + 5), logarithmic: false, start, end };
 }
 
-/** Round values within an axis, at most `most` of them and at least one: 1, 2 or 5 times a power of ten. */
+/** Round values within an axis, at most `most` of them and at least one: 1, 2, 3 or 5 times a power of ten. */
 export function ticks(axis: Axis, most: number): number[] {
   const found = axis.logarithmic ? logTicks(axis, most) : [];
   return found.length >= Math.min(2, most) ? found : evenTicks(axis, most);
@@ -49,6 +49,12 @@ export function ticks(axis: Axis, most: number): number[] {
 /** Like `ticks`, whole numbers only. */
 export function wholeTicks(axis: Axis, most: number): number[] {
   return ticks(axis, most).filter((value) => Number.isInteger(value));
+}
+
+/** Errors that were foretold, as far as they are still ahead. */
+export function stillAhead(errors: readonly ErrorAfter[], outlook: Outlook | null): readonly ErrorAfter[] {
+  const last = errors.at(-1)?.answers ?? 0;
+  return outlook === null ? [] : outlook.ahead.filter(({ answers }) => answers > last);
 }
 
 /** The error that is nearest to a number of answers, by its place in the list; there is at least one. */
@@ -89,12 +95,12 @@ function evenTicks(axis: Axis, most: number): number[] {
   return [];
 }
 
-/** Decades with 2 and 5 between if there is room, else decades, else every so many decades. */
+/** Decades with 2 and 5 or with 3 between if there is room, else decades, else every so many decades. */
 function logTicks(axis: Axis, most: number): number[] {
   const first = Math.floor(Math.log10(axis.from));
   const last = Math.ceil(Math.log10(axis.to));
   const inside = (value: number) => value >= axis.from * (1 - 1e-9) && value <= axis.to * (1 + 1e-9);
-  for (const steps of [STEPS, [1]]) {
+  for (const steps of [STEPS, [1, 3], [1]]) {
     const found: number[] = [];
     for (let power = first; power <= last; power++) found.push(...steps.map((step) => step * 10 ** power));
     const kept = found.map((value) => Number(value.toPrecision(12))).filter(inside);

@@ -82,11 +82,30 @@ export interface Progress {
   total: number;
 }
 
+/** The predicted error of the mosaic after so many answers. */
+export interface ErrorAfter {
+  answers: number;
+  predicted_px: number;
+}
+
+/** How sure the predicted error is, what further answers would bring, and whether they are worth while. */
+export interface Outlook {
+  /** when it was foretold */
+  answers: number;
+  /** the error is below this nine times of ten */
+  bound_px: number;
+  /** goes on where the state's errors end */
+  ahead: ErrorAfter[];
+  worth_going_on: boolean;
+}
+
 /** What has changed; sent to every open page. */
 export interface Notice {
   revision: number;
   stage: Stage;
   progress: Progress | null;
+  /** computed while people look: None until it is known */
+  outlook: Outlook | null;
 }
 
 /** Which questions a person sees. */
@@ -101,12 +120,6 @@ export interface Counts {
   no: number;
   unsure: number;
   by_person: number;
-}
-
-/** The predicted error of the mosaic after so many answers. */
-export interface ErrorAfter {
-  answers: number;
-  predicted_px: number;
 }
 
 /** Small pictures of all usable frames, in their order, many on one image each. */
@@ -136,6 +149,8 @@ export interface State {
   counts: Counts;
   predicted_px: number | null;
   target_px: number | null;
+  /** the bound on the error is below it */
+  target_met: boolean;
   errors: ErrorAfter[];
   /** what would be undone, in words */
   undo: string | null;

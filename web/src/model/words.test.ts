@@ -3,7 +3,7 @@ import type { Forecast, Proposal, Question, State } from "./messages";
 import { matcherSays, percent, standing, whyAsked } from "./words";
 
 const counts = { yes: 3, no: 1, unsure: 0, by_person: 4 };
-const state = { predicted_px: 4.23, target_px: 2, parts: 1, counts } as State;
+const state = { predicted_px: 4.23, target_px: 2, target_met: false, parts: 1, counts } as State;
 const forecast: Forecast = { revision: 1, i: 0, j: 9, now_px: 4.2, after_yes_px: 2.898, more: 6, more_is_bound: false };
 const question = { i: 0, j: 9, suggested: true, position: 0.62, looks: 0.88, unknown_px: 24.3 } as Question;
 
@@ -12,7 +12,12 @@ describe("words", () => {
     expect(standing(state, forecast)).toBe("now ± 4.2 px · target 2.0 · about 6 more · 4 answers");
     expect(standing(state, { ...forecast, more: 50, more_is_bound: true })).toContain("more than 50 more");
     expect(standing({ ...state, target_px: null }, forecast)).toBe("now ± 4.2 px · 4 answers");
-    expect(standing({ ...state, predicted_px: 1.5 }, forecast)).toContain("target reached");
+    expect(standing({ ...state, predicted_px: 1.5, target_met: true }, forecast)).toContain("target reached");
+  });
+
+  it("call the target reached only where the error is surely below it, and of one mosaic", () => {
+    expect(standing({ ...state, predicted_px: 1.5, target_met: false }, forecast)).not.toContain("target reached");
+    expect(standing({ ...state, target_met: true, parts: 2 }, forecast)).not.toContain("target reached");
   });
 
   it("say why a pair is asked", () => {

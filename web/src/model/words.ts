@@ -28,9 +28,14 @@ export function standing(state: State, forecast: Forecast | null): string {
   return parts.join(" · ");
 }
 
+/** Whether the error is surely enough below the target, of one mosaic. */
+export function isTargetReached({ target_met, parts }: State): boolean {
+  return target_met && parts <= 1;
+}
+
 function moreAnswers(state: State, forecast: Forecast | null): string | null {
   if (state.target_px === null) return null;
-  if (state.predicted_px !== null && state.predicted_px <= state.target_px && state.parts <= 1) return "target reached";
+  if (isTargetReached(state)) return "target reached";
   if (forecast === null || forecast.more === null) return null;
   return forecast.more_is_bound ? `more than ${forecast.more} more` : `about ${forecast.more} more`;
 }

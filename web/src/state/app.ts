@@ -1,5 +1,6 @@
 /** What views see of the application: values that announce their changes, and things to do. */
 import type { AnswerRow, Forecast, LiveMosaic, Question, State } from "../model/messages";
+import type { Foretold } from "../model/outlook";
 import type { Api } from "./api";
 
 export interface Observable<T> {
@@ -18,6 +19,8 @@ export interface App {
   /** The pair that is shown large. */
   readonly question: Observable<Question | null>;
   readonly forecast: Observable<Forecast | null>;
+  /** The latest word on what further answers would bring; it comes after the state that it is about. */
+  readonly outlook: Observable<Foretold | null>;
   /** All answers; fetched while somebody subscribes. */
   readonly answers: Observable<readonly AnswerRow[]>;
 

@@ -63,7 +63,7 @@ class Program {
   }
 
   get notice(): Notice {
-    return { revision: this.revision, stage: this.stage, progress: null };
+    return { revision: this.revision, stage: this.stage, progress: null, outlook: null };
   }
 }
 
@@ -125,6 +125,17 @@ describe("the application", () => {
     app.hear(program.notice);
     await settle();
     expect(app.question.value).toMatchObject({ i: 1, revision: 1 });
+  });
+
+  it("keeps what was foretold until the next word on it, and knows after which answers that was", () => {
+    const outlook = { answers: 0, bound_px: 3, ahead: [], worth_going_on: true };
+    app.hear({ ...program.notice, outlook });
+    expect(app.outlook.value).toEqual({ ...outlook, revision: 0 });
+    program.move();
+    app.hear(program.notice);
+    expect(app.outlook.value).toEqual({ ...outlook, revision: 0 });
+    app.hear({ ...program.notice, outlook: { ...outlook, bound_px: 2 } });
+    expect(app.outlook.value).toMatchObject({ bound_px: 2, revision: 1 });
   });
 
   it("leaves what is drawn alone when others answer, and says so", async () => {

@@ -11,6 +11,7 @@ import type {
   State,
   Verdict,
 } from "../model/messages";
+import type { Foretold } from "../model/outlook";
 import { isOpen, isReady } from "../model/stage";
 import type { Api } from "./api";
 import { ConflictError } from "./api";
@@ -33,6 +34,7 @@ export interface Crossing {
 export class Application implements App {
   readonly state = new Cell<State | null>(null);
   readonly notice = new Cell<Notice | null>(null);
+  readonly outlook = new Cell<Foretold | null>(null);
   readonly mosaic = new Cell<LiveMosaic | null>(null);
   readonly answers = new FetchedCell<readonly AnswerRow[]>([], () => this.#fetchAnswers());
   readonly contradiction = new Cell<Contradiction | null>(null);
@@ -77,6 +79,7 @@ export class Application implements App {
   /** Take word from the program. */
   hear(notice: Notice): void {
     this.notice.set(notice);
+    if (notice.outlook !== null) this.outlook.set({ ...notice.outlook, revision: notice.revision });
     this.#newest = notice.revision;
     const state = this.state.value;
     if (isReady(notice)) this.sender.wake();
