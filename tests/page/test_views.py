@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from playwright.sync_api import expect
@@ -47,14 +49,26 @@ def onlooker(browser, screen, program, answered):
 
 
 def test_frames_and_answers_are_in_sight_without_scrolling(onlooker, screen, keep_picture):
+    expect(onlooker.see("outlook")).to_contain_text("nine times of ten")
     keep_picture(onlooker.page, f"screen-{screen}")
     size = SCREENS[screen]["viewport"]
-    for name in ("frame-i", "frame-j", "verdict-yes", "verdict-no", "verdict-unsure", "saved", "predicted-error"):
+    verdicts = ("verdict-yes", "verdict-no", "verdict-unsure")
+    for name in ("frame-i", "frame-j", *verdicts, "saved", "predicted-error", "outlook", "outlook-sentence"):
         box = onlooker.see(name).bounding_box()
         assert box is not None, f"{name} is not shown"
         assert 0 <= box["x"] <= size["width"] - box["width"], f"{name} is cut off"
         assert 0 <= box["y"] <= size["height"] - box["height"], f"{name} is beyond the edge"
     assert onlooker.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_whether_to_go_on_is_said_anew_after_an_answer_and_no_words_are_cut_off(onlooker):
+    seen = onlooker.answer("verdict-no")
+    for name in ("outlook", "outlook-sentence"):
+        expect(onlooker.see(name)).not_to_have_class(re.compile("stale"))
+        expect(onlooker.see(name)).to_contain_text(re.compile("worth going on|you may stop", re.IGNORECASE))
+        assert onlooker.see(name).evaluate("element => element.scrollWidth <= element.clientWidth")
+    assert onlooker.look() == seen
+    onlooker.after(lambda: onlooker.press("z"))
 
 
 def test_the_frames_have_most_of_the_window(onlooker, screen):
@@ -135,6 +149,8 @@ def test_the_overview_shows_each_of_its_tabs(browser, program, answered, keep_pi
         person = Person(context.new_page())
         person.open(program.address)
         person.press("o")
+        expect(person.see("outlook-sentence")).to_contain_text("after 5, 10, 20 more answers")
+        expect(person.page.locator(".errors .curve.ahead")).to_be_visible()
         for tab, shown in (("error", "overview"), ("maps", "map-overlap"), ("answers", "answers-table")):
             person.see(f"tab-{tab}").click()
             expect(person.see(shown)).to_be_visible()

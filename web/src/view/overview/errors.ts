@@ -1,9 +1,12 @@
-/** The predicted error against answers so far, with the target; a pointer or the arrow keys read it. */
-import { answersAxis, errorAxis, formatPx, nearest, place, read, ticks, wholeTicks } from "../../model/chart";
+/** The predicted error against answers, so far and to come, with the target; a pointer or the arrow keys read it. */
+import { answersAxis, errorAxis, formatPx, nearest, place, read, stillAhead, ticks, wholeTicks } from "../../model/chart";
 import type { Axis } from "../../model/chart";
 import type { ErrorAfter, State } from "../../model/messages";
+import type { Foretold } from "../../model/outlook";
+import { isCurrent, sentence } from "../../model/outlook";
 import { plural, px } from "../../model/words";
 import type { App } from "../../state/app";
+import { watch } from "../../state/observable";
 import { make, makeSvg } from "../make";
 import { rem } from "../mosaic/rem";
 
@@ -18,34 +21,48 @@ export function mountErrors(host: HTMLElement, app: App): () => void {
   const chart = make("div", { class: "errors", tabindex: 0, role: "slider" });
   const readout = make("p", { class: "readout" });
   const empty = make("p", { class: "empty" }, "The predicted error appears with the first question.");
+  const outlook = make("p", { class: "outlook", "data-testid": "outlook-sentence" });
   chart.append(svg, readout);
-  host.append(chart, empty);
-  /** The reading: a place among the errors; null follows the last. */
+  const view = make("div", { class: "error-view" }, chart, outlook);
+  host.append(view, empty);
+  /** The reading: a place among the errors, so far and to come; null follows the last so far. */
   let chosen: number | null = null;
+
+  const curve = (state: State): Curve => {
+    const foretold = app.outlook.value;
+    const isFresh = foretold !== null && isCurrent(foretold, state);
+    return { state, past: state.errors, ahead: stillAhead(state.errors, foretold), foretold, isFresh };
+  };
 
   const render = () => {
     const state = app.state.value;
-    const errors = state?.errors ?? [];
-    chart.hidden = errors.length === 0;
-    empty.hidden = !chart.hidden;
-    if (state === null || errors.length === 0) return;
+    const isEmpty = state === null || state.errors.length === 0;
+    view.hidden = isEmpty;
+    empty.hidden = !isEmpty;
+    if (isEmpty) return;
+    const shown = curve(state);
+    sayOutlook(outlook, shown);
     const size = { width: chart.clientWidth, height: chart.clientHeight };
     if (size.width < 60 || size.height < 60) return;
-    const at = Math.min(chosen ?? errors.length - 1, errors.length - 1);
-    const [across, up] = axesOf(state, errors, size);
+    const points = [...shown.past, ...shown.ahead];
+    const at = Math.min(chosen ?? shown.past.length - 1, points.length - 1);
+    const [across, up] = axesOf(shown, size);
     svg.setAttribute("viewBox", `0 0 ${size.width} ${size.height}`);
     svg.replaceChildren(...drawAxes(across, up, size), ...drawTarget(state.target_px ?? null, across, up));
-    svg.append(...drawErrors(errors, across, up), ...drawReading(errors[at], across, up));
-    readout.textContent = sayError(errors[at]);
-    describe(chart, state, errors, at);
+    svg.append(...drawAhead(shown, across, up), ...drawErrors(shown.past, across, up));
+    svg.append(...drawReading(points[at], across, up));
+    readout.textContent = sayError(points[at], at >= shown.past.length);
+    describe(chart, shown, at);
   };
 
   const pointAt = (event: PointerEvent) => {
     const state = app.state.value;
     if (state === null || state.errors.length === 0) return;
     const size = { width: chart.clientWidth, height: chart.clientHeight };
-    const [across] = axesOf(state, state.errors, size);
-    chosen = nearest(state.errors, read(event.clientX - chart.getBoundingClientRect().left, across));
+    const shown = curve(state);
+    const [across] = axesOf(shown, size);
+    const answers = read(event.clientX - chart.getBoundingClientRect().left, across);
+    chosen = nearest([...shown.past, ...shown.ahead], answers);
     render();
   };
   chart.addEventListener("pointermove", pointAt);
@@ -55,8 +72,11 @@ export function mountErrors(host: HTMLElement, app: App): () => void {
     render();
   });
   chart.addEventListener("keydown", (event) => {
-    const last = (app.state.value?.errors.length ?? 0) - 1;
-    const at = Math.min(chosen ?? last, last);
+    const state = app.state.value;
+    if (state === null || state.errors.length === 0) return;
+    const { past, ahead } = curve(state);
+    const last = past.length + ahead.length - 1;
+    const at = Math.min(chosen ?? past.length - 1, last);
     const moves: Record<string, number> = {
       ArrowLeft: at - 1,
       ArrowDown: at - 1,
@@ -67,7 +87,7 @@ export function mountErrors(host: HTMLElement, app: App): () => void {
       Home: 0,
       End: last,
     };
-    if (last < 0 || !(event.key in moves)) return;
+    if (!(event.key in moves)) return;
     chosen = Math.max(0, Math.min(last, moves[event.key]));
     render();
     event.preventDefault();
@@ -76,7 +96,7 @@ export function mountErrors(host: HTMLElement, app: App): () => void {
 
   const observer = new ResizeObserver(render);
   observer.observe(chart);
-  const end = app.state.subscribe(render);
+  const end = watch([app.state, app.outlook], render);
   return () => {
     end();
     observer.disconnect();
@@ -88,10 +108,21 @@ interface Extent {
   height: number;
 }
 
-function axesOf(state: State, errors: readonly ErrorAfter[], { width, height }: Extent): [Axis, Axis] {
+/** What is drawn: errors so far and to come, and the word that they come from. */
+interface Curve {
+  state: State;
+  past: readonly ErrorAfter[];
+  ahead: readonly ErrorAfter[];
+  foretold: Foretold | null;
+  isFresh: boolean;
+}
+
+function axesOf({ state, past, ahead, foretold }: Curve, { width, height }: Extent): [Axis, Axis] {
+  const points = [...past, ...ahead];
+  const bound = foretold === null ? [] : [{ answers: foretold.answers, predicted_px: foretold.bound_px }];
   return [
-    answersAxis(errors, EDGE.left * rem(), width - EDGE.right * rem()),
-    errorAxis(errors, state.target_px ?? null, height - EDGE.bottom * rem(), EDGE.top * rem()),
+    answersAxis(points, EDGE.left * rem(), width - EDGE.right * rem()),
+    errorAxis([...points, ...bound], state.target_px ?? null, height - EDGE.bottom * rem(), EDGE.top * rem()),
   ];
 }
 
@@ -119,16 +150,43 @@ function drawTarget(target: number | null, across: Axis, up: Axis): SVGElement[]
   const y = place(target, up);
   return [
     makeSvg("line", { class: "target", x1: across.start, x2: across.end, y1: y, y2: y }),
-    makeSvg("text", { class: "target", x: across.start + 4, y: y - 5 }, `target ${px(target)}`),
+    // At the end: the curve falls through the line soon after its beginning.
+    makeSvg("text", { class: "target", x: across.end, y: y - 5, "text-anchor": "end" }, `target ${px(target)}`),
   ];
 }
 
 function drawErrors(errors: readonly ErrorAfter[], across: Axis, up: Axis): SVGElement[] {
-  const points = errors.map(({ answers, predicted_px }) => [place(answers, across), heightOf(predicted_px, up)]);
-  const path = points.map(([x, y], k) => `${k === 0 ? "M" : "L"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
-  const drawn: SVGElement[] = [makeSvg("path", { class: "curve", d: path })];
-  if (errors.length > MOST_DOTS) return drawn;
-  return drawn.concat(points.map(([x, y]) => makeSvg("circle", { class: "dot", cx: x, cy: y, r: 0.16 * rem() })));
+  const drawn: SVGElement[] = [makeSvg("path", { class: "curve", d: pathOf(errors, across, up) })];
+  return errors.length > MOST_DOTS ? drawn : drawn.concat(drawDots(errors, "dot", across, up));
+}
+
+/** How the curve may go on, and up to where the error may be now. */
+function drawAhead({ past, ahead, foretold, isFresh }: Curve, across: Axis, up: Axis): SVGElement[] {
+  if (foretold === null) return [];
+  const last = past[past.length - 1];
+  const shade = isFresh ? "" : " stale";
+  const drawn: SVGElement[] = [];
+  if (isFresh) {
+    const [x, y1, y2] = [place(last.answers, across), heightOf(last.predicted_px, up), heightOf(foretold.bound_px, up)];
+    drawn.push(makeSvg("line", { class: "bound", x1: x, x2: x, y1, y2 }));
+    drawn.push(makeSvg("line", { class: "bound", x1: x - 0.25 * rem(), x2: x + 0.25 * rem(), y1: y2, y2 }));
+  }
+  drawn.push(makeSvg("path", { class: `curve ahead${shade}`, d: pathOf([last, ...ahead], across, up) }));
+  return drawn.concat(drawDots(ahead, `dot ahead${shade}`, across, up));
+}
+
+function pathOf(errors: readonly ErrorAfter[], across: Axis, up: Axis): string {
+  return errors
+    .map(({ answers, predicted_px }) => [place(answers, across), heightOf(predicted_px, up)])
+    .map(([x, y], k) => `${k === 0 ? "M" : "L"}${x.toFixed(1)} ${y.toFixed(1)}`)
+    .join("");
+}
+
+function drawDots(errors: readonly ErrorAfter[], kind: string, across: Axis, up: Axis): SVGElement[] {
+  return errors.map(({ answers, predicted_px }) => {
+    const at = { cx: place(answers, across), cy: heightOf(predicted_px, up) };
+    return makeSvg("circle", { class: kind, ...at, r: 0.16 * rem() });
+  });
 }
 
 function drawReading(error: ErrorAfter, across: Axis, up: Axis): SVGElement[] {
@@ -144,19 +202,25 @@ function heightOf(error: number, up: Axis): number {
   return place(up.logarithmic ? Math.max(error, up.from) : error, up);
 }
 
-function describe(chart: HTMLElement, state: State, errors: readonly ErrorAfter[], at: number): void {
-  const [first, last] = [errors[0], errors[errors.length - 1]];
+function sayOutlook(host: HTMLElement, { state, foretold, isFresh }: Curve): void {
+  host.textContent = foretold === null ? "" : sentence(state, foretold);
+  host.classList.toggle("stale", !isFresh);
+}
+
+function describe(chart: HTMLElement, { state, past, ahead }: Curve, at: number): void {
+  const [first, last] = [past[0], past[past.length - 1]];
+  const points = [...past, ...ahead];
   const target = state.target_px == null ? "" : `, target ${px(state.target_px)} px`;
   const words = `Predicted error by answers: from ${px(first.predicted_px)} to ${px(last.predicted_px)} px${target}`;
   chart.setAttribute("aria-label", words);
   chart.setAttribute("aria-valuemin", String(first.answers));
-  chart.setAttribute("aria-valuemax", String(last.answers));
-  chart.setAttribute("aria-valuenow", String(errors[at].answers));
-  chart.setAttribute("aria-valuetext", sayError(errors[at]));
+  chart.setAttribute("aria-valuemax", String(points[points.length - 1].answers));
+  chart.setAttribute("aria-valuenow", String(points[at].answers));
+  chart.setAttribute("aria-valuetext", sayError(points[at], at >= past.length));
 }
 
-function sayError({ answers, predicted_px }: ErrorAfter): string {
-  return `after ${plural(answers, "answer")} ± ${px(predicted_px)} px`;
+function sayError({ answers, predicted_px }: ErrorAfter, isForetold: boolean): string {
+  return `after ${plural(answers, "answer")} ${isForetold ? "about " : ""}± ${px(predicted_px)} px`;
 }
 
 function formatCount(value: number): string {

@@ -1,4 +1,5 @@
 /** The line above everything: the project, whether all is saved, how good the mosaic is, what can be done always. */
+import { isCurrent, sentence, summary } from "../../model/outlook";
 import { isOpen } from "../../model/stage";
 import { standing } from "../../model/words";
 import { watch } from "../../state/observable";
@@ -13,6 +14,7 @@ export function makeHeader({ app }: Page, commands: Commands): HTMLElement {
   const source = make("span", { class: "source" });
   const saved = make("span", { class: "saved", role: "status", "data-testid": "saved" });
   const now = make("p", { class: "standing" });
+  const outlook = make("p", { class: "outlook", "data-testid": "outlook" });
   const undo = makeKeyButton({ text: "undo", key: "z", testid: "undo", act: commands.undo });
   const redo = makeKeyButton({ text: "redo", key: "Shift+z", testid: "redo", act: commands.redo });
   const themes = "light, dark, as the system";
@@ -36,6 +38,14 @@ export function makeHeader({ app }: Page, commands: Commands): HTMLElement {
     else if (saving.kind === "saving") saved.textContent = "saving…";
     else saved.textContent = isAway ? away : "saved ✓";
   });
+  watch([app.state, app.outlook], () => {
+    const state = app.state.value;
+    const foretold = app.outlook.value;
+    const isKnown = state !== null && isOpen(state) && foretold !== null;
+    outlook.textContent = isKnown ? summary(state, foretold) : "";
+    outlook.title = isKnown ? sentence(state, foretold) : "";
+    outlook.classList.toggle("stale", isKnown && !isCurrent(foretold, state));
+  });
   watch([app.state, app.forecast, app.drawing.draft, app.question], () => {
     const state = app.state.value;
     source.textContent = state?.name ?? "";
@@ -51,7 +61,7 @@ export function makeHeader({ app }: Page, commands: Commands): HTMLElement {
     "header",
     { class: "top" },
     make("div", { class: "title" }, name, source, saved),
-    now,
+    make("div", { class: "exactness" }, now, outlook),
     make("nav", { "aria-label": "at any time" }, undo, redo, makeExportMenu(app), stop, theme, help),
   );
 }
