@@ -138,14 +138,29 @@ def test_the_likeliest_place_is_the_right_one_when_the_turn_is_unknown():
     truth = halved(true_map(PAIR), 2)
     c, s = np.cos(2.0), np.sin(2.0)
     guess = Expectation(np.array([[c, -s, 0], [s, c, 0]]), np.inf)
-    place = find_places(prepared(PAIR.i).levels[2], prepared(PAIR.j).levels[2], [guess], 4, 0.2)[0]
+    places = find_places(prepared(PAIR.i).levels[2], prepared(PAIR.j).levels[2], [guess], 4, 0.2)
+    place = max(places, key=lambda place: place.likeness)
     middle = np.array([[WIDTH / 8, HEIGHT / 8]])
     assert np.linalg.norm(apply(place.i_from_j, middle) - apply(truth, middle)) < 2
 
 
+def test_the_right_place_comes_first_where_frames_have_hardly_turned():
+    truth = halved(true_map(PAIR), 2)
+    anywhere = Expectation(IDENTITY, np.inf)
+    place = next(find_places(prepared(PAIR.i).levels[2], prepared(PAIR.j).levels[2], [anywhere], 4, 0.2))
+    middle = np.array([[WIDTH / 8, HEIGHT / 8]])
+    assert np.linalg.norm(apply(place.i_from_j, middle) - apply(truth, middle)) < 2
+
+
+def test_no_place_comes_twice():
+    anywhere = Expectation(IDENTITY, np.inf)
+    places = list(find_places(prepared(0).levels[2], prepared(20).levels[2], [anywhere], 8, 0.15))
+    assert len({tuple(place.i_from_j.ravel()) for place in places}) == len(places)
+
+
 def test_places_stay_within_three_sigma_and_come_best_first():
     guess = Expectation(np.array([[1.0, 0, 10], [0, 1, 5]]), 2.0)
-    places = find_places(prepared(0).levels[2], prepared(20).levels[2], [guess], 5, 0.1)
+    places = list(find_places(prepared(0).levels[2], prepared(20).levels[2], [guess], 5, 0.1))
     middle = np.array([(WIDTH / 4 - 1) / 2, (HEIGHT / 4 - 1) / 2])
     assert places
     for place in places:

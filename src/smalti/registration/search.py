@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft2, next_fast_len, rfft2
+from scipy.fft import fft, ifft, irfft, next_fast_len, rfft
 
+from smalti.compiled import compiled, compiled_sums
 from smalti.geometry.affine import apply, invert
 from smalti.records import Expectation, Transforms
 from smalti.registration.pyramid import Level
@@ -20,8 +22,18 @@ REACH = 3.0
 
 TURN_STEP = math.radians(7)
 ZOOMS = (1.0, 1 / 1.2, 1.2)  # tried when nothing is known
+USUAL_TURNS, USUAL_PLACES = 3, 2
+"""Steps up to which, and without a zoom, most frames have turned that coincide at all; of the places found there, those
+looked at before all other turns are searched."""
+
 BLANKED = 3
 """Pixels of the level about a place that belong to it."""
+
+Spectra: TypeAlias = NDArray[np.complex64]
+"""(4, h, w): of the planes of a level."""
+
+Likenesses: TypeAlias = NDArray[np.float32]
+"""(h, w): by shift, -inf where the frames share too little or the place is too far from the expected one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,50 +46,108 @@ class Place:
 
 def find_places(
     in_i: Level, in_j: Level, expected: Iterable[Expectation], wanted: int, least_shared: float
-) -> list[Place]:
-    """Return up to `wanted` places, the likeliest first; all in pixels of the level.
+) -> Iterator[Place]:
+    """Yield up to `wanted` places, the likeliest first, after a few likely ones of usual turns; in pixels of the level.
 
-    Frames share at least `least_shared` of the smaller one's field. How far a frame may have turned goes with how far
-    its centre may be off, as if its rim were as uncertain.
+    Whoever takes no more than those few is spared the search of all other turns. Frames share at least `least_shared`
+    of the smaller one's field. How far a frame may have turned goes with how far its centre may be off, as if its rim
+    were as uncertain.
     """
-    height, width = in_j.shape[:2]
-    centre = np.array([(width - 1) / 2, (height - 1) / 2])
-    shown_i, shown_j = planes_of(in_i), planes_of(in_j)
-    pixels_j = pixels_of(in_j)
-    sides = (next_fast_len(in_i.shape[0] + height, True), next_fast_len(in_i.shape[1] + width, True))
-    of_i = rfft2(_inside(shown_i), sides)
-    usual = math.sqrt(_energy(shown_i) * _energy(shown_j))
-    least = max(1.0, least_shared * float(min(shown_i[3].sum(), shown_j[3].sum())))
+    search = _Search(in_i, in_j, least_shared)
+    expected = list(expected)
     found: list[Place] = []
     for expectation in expected:
-        middle = apply(expectation.i_from_j, centre[None])[0] - centre
-        for linear in _poses(expectation, math.hypot(*centre)):
+        found = search.improve(found, wanted, expectation, _usual_poses(expectation, search.radius))
+    first = found[:USUAL_PLACES]
+    yield from first
+    for expectation in expected:
+        found = search.improve(found, wanted, expectation, _other_poses(expectation, search.radius))
+    # Of equals the earlier stay, so that no place comes twice.
+    yield from (place for place in found if not any(place is other for other in first))
+
+
+class _Search:
+    """What the correlations of two levels under all poses have in common."""
+
+    def __init__(self, in_i: Level, in_j: Level, least_shared: float) -> None:
+        self._height, self._width = height, width = in_j.shape[:2]
+        self._centre = np.array([(width - 1) / 2, (height - 1) / 2])
+        self.radius = math.hypot(*self._centre)
+        self._pixels_j = pixels_of(in_j)
+        shown_i, shown_j = planes_of(in_i), planes_of(in_j)
+        self._usual = math.sqrt(_energy(shown_i) * _energy(shown_j))
+        self._least = max(1.0, least_shared * float(min(shown_i[3].sum(), shown_j[3].sum())))
+        self._sides = next_fast_len(in_i.shape[0] + height, True), next_fast_len(in_i.shape[1] + width, True)
+        self._shifts = [_shifts(side, of_j) for side, of_j in zip(self._sides, (height, width), strict=True)]
+        self._of_i = self._spectra(_inside(shown_i))
+
+    def improve(
+        self, found: list[Place], wanted: int, expectation: Expectation, poses: Iterable[NDArray[np.float64]]
+    ) -> list[Place]:
+        """Return the `wanted` likeliest places of those found and of those under poses (2, 2), the likeliest first."""
+        shifts_y, shifts_x = self._shifts
+        in_reach = self._in_reach(expectation)
+        for linear in poses:
             # j turned and zoomed about its centre: what is left to find is a shift.
-            turned_from_j = np.column_stack([linear, centre - linear @ centre])
-            turned = warp(pixels_j, invert(turned_from_j), height, width)
-            product = of_i * np.conj(rfft2(_inside(turned), sides))
-            likeness, shared = irfft2(np.stack([product[:3].sum(axis=0), product[3]]), sides)
-            likeness /= usual * np.sqrt(np.maximum(shared, 1.0))
-            shifts_y, shifts_x = (_shifts(side, of_j) for side, of_j in zip(sides, (height, width), strict=True))
-            off = np.hypot(shifts_y[:, None] - middle[1], shifts_x - middle[0])
-            likeness[(shared < least) | (off > REACH * expectation.sigma_px + 1.0)] = -np.inf
-            for row, column in _peaks(likeness, wanted):
+            turned_from_j = np.column_stack([linear, self._centre - linear @ self._centre])
+            likeness = self._compare(turned_from_j, in_reach)
+            worst = found[-1].likeness if len(found) == wanted else 0.0
+            peaks = _peaks(likeness, wanted, worst)
+            for row, column, height in peaks:
                 shift = np.array([shifts_x[column], shifts_y[row]])
-                shifted = np.column_stack([linear, turned_from_j[:, 2] + shift])
-                found.append(Place(shifted, float(likeness[row, column])))
-    return sorted(found, key=lambda place: -place.likeness)[:wanted]
+                found.append(Place(np.column_stack([linear, turned_from_j[:, 2] + shift]), height))
+            if peaks:
+                found = sorted(found, key=lambda place: -place.likeness)[:wanted]
+        return found
+
+    def _compare(self, turned_from_j: Transforms, in_reach: NDArray[np.bool_]) -> Likenesses:
+        turned = warp(self._pixels_j, invert(turned_from_j), self._height, self._width)
+        product = np.empty((2, *self._of_i.shape[1:]), dtype=np.complex64)
+        _correlate(self._of_i, self._spectra(_inside(turned)), product)
+        both = irfft(ifft(product, axis=1, overwrite_x=True), self._sides[1], overwrite_x=True)
+        likeness = np.asarray(both[0], dtype=np.float32)
+        _judge(likeness, both[1], in_reach, np.float32(self._least), np.float32(self._usual))
+        return likeness
+
+    def _spectra(self, planes: Planes) -> Spectra:
+        # One axis after the other: the rows that are added hold nothing.
+        along_x = rfft(planes, self._sides[1])
+        return np.asarray(fft(along_x, self._sides[0], axis=1, overwrite_x=True), dtype=np.complex64)
+
+    def _in_reach(self, expectation: Expectation) -> NDArray[np.bool_]:
+        """Return which shifts are searched (h, w)."""
+        shifts_y, shifts_x = self._shifts
+        middle = apply(expectation.i_from_j, self._centre[None])[0] - self._centre
+        off = np.hypot(shifts_y[:, None] - middle[1], shifts_x - middle[0])
+        return np.asarray(off <= REACH * expectation.sigma_px + 1.0)
 
 
-def _poses(expectation: Expectation, radius: float) -> Iterator[NDArray[np.float64]]:
-    """Yield linear parts (2, 2) about the expected one, as far apart as the closer look can bridge."""
-    linear = expectation.i_from_j[:, :2]
+def _usual_poses(expectation: Expectation, radius: float) -> Iterator[NDArray[np.float64]]:
+    """Yield linear parts (2, 2) next to the expected one."""
+    steps = min(USUAL_TURNS, len(_turns(expectation, radius)) // 2)
+    for step in range(-steps, steps + 1):
+        yield _turned(expectation, step, 1.0)
+
+
+def _other_poses(expectation: Expectation, radius: float) -> Iterator[NDArray[np.float64]]:
+    """Yield all others, as far apart as the closer look can bridge."""
+    for zoom in ZOOMS if not math.isfinite(expectation.sigma_px) else ZOOMS[:1]:
+        for step in _turns(expectation, radius):
+            if zoom != 1.0 or abs(step) > USUAL_TURNS:
+                yield _turned(expectation, step, zoom)
+
+
+def _turns(expectation: Expectation, radius: float) -> range:
+    """Return by how many steps a frame may have turned."""
     unknown = not math.isfinite(expectation.sigma_px)
     reach = math.pi if unknown else min(math.pi, REACH * expectation.sigma_px / radius)
     steps = round(reach / TURN_STEP)
-    for zoom in ZOOMS if unknown else ZOOMS[:1]:
-        for step in range(-steps, steps + 1 if steps * TURN_STEP < math.pi - 1e-9 else steps):
-            cosine, sine = zoom * math.cos(step * TURN_STEP), zoom * math.sin(step * TURN_STEP)
-            yield np.array([[cosine, -sine], [sine, cosine]]) @ linear
+    return range(-steps, steps + 1 if steps * TURN_STEP < math.pi - 1e-9 else steps)
+
+
+def _turned(expectation: Expectation, step: int, zoom: float) -> NDArray[np.float64]:
+    cosine, sine = zoom * math.cos(step * TURN_STEP), zoom * math.sin(step * TURN_STEP)
+    return np.array([[cosine, -sine], [sine, cosine]]) @ expectation.i_from_j[:, :2]
 
 
 def _shifts(side: int, of_j: int) -> NDArray[np.int64]:
@@ -85,15 +155,17 @@ def _shifts(side: int, of_j: int) -> NDArray[np.int64]:
     return (np.arange(side) + of_j - 1) % side - (of_j - 1)
 
 
-def _peaks(likeness: NDArray[np.float32], wanted: int) -> Iterator[tuple[int, int]]:
-    """Yield the highest places, each with its neighbourhood taken away before the next."""
-    left = likeness.copy()
-    for _ in range(wanted):
-        row, column = (int(k) for k in np.unravel_index(np.argmax(left), left.shape))
-        if left[row, column] <= 0:
-            return
-        yield row, column
-        left[max(0, row - BLANKED) : row + BLANKED + 1, max(0, column - BLANKED) : column + BLANKED + 1] = -np.inf
+def _peaks(likeness: Likenesses, wanted: int, least: float) -> list[tuple[int, int, float]]:
+    """Return row, column and height of the highest places above `least`; takes each one's neighbourhood away."""
+    found: list[tuple[int, int, float]] = []
+    while len(found) < wanted:
+        row, column = divmod(int(np.argmax(likeness)), likeness.shape[1])
+        height = float(likeness[row, column])
+        if height <= least:
+            break
+        found.append((row, column, height))
+        likeness[max(0, row - BLANKED) : row + BLANKED + 1, max(0, column - BLANKED) : column + BLANKED + 1] = -np.inf
+    return found
 
 
 def _inside(shown: Planes) -> Planes:
@@ -104,3 +176,26 @@ def _inside(shown: Planes) -> Planes:
 def _energy(shown: Planes) -> float:
     """Return the mean squared length of the features inside the field."""
     return float((_inside(shown)[:3] ** 2).sum()) / max(float(shown[3].sum()), 1.0) + 1e-9
+
+
+@compiled_sums
+def _correlate(of_i: Spectra, of_j: Spectra, product: Spectra) -> None:
+    """Fill `product` (2, h, w) with the spectra of what the features have in common and of what both frames show."""
+    for y in range(of_i.shape[1]):
+        for x in range(of_i.shape[2]):
+            common = of_i[0, y, x] * np.conj(of_j[0, y, x])
+            common += of_i[1, y, x] * np.conj(of_j[1, y, x])
+            common += of_i[2, y, x] * np.conj(of_j[2, y, x])
+            product[0, y, x] = common
+            product[1, y, x] = of_i[3, y, x] * np.conj(of_j[3, y, x])
+
+
+@compiled
+def _judge(
+    common: Likenesses, shared: NDArray[np.float32], in_reach: NDArray[np.bool_], least: np.float32, usual: np.float32
+) -> None:
+    """Turn what features have `common` into likenesses."""
+    for y in range(common.shape[0]):
+        for x in range(common.shape[1]):
+            likeness = common[y, x] / (usual * np.sqrt(max(shared[y, x], np.float32(1))))
+            common[y, x] = likeness if in_reach[y, x] and shared[y, x] >= least else np.float32(-np.inf)
