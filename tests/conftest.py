@@ -1,6 +1,12 @@
-"""Which tests come first: those that take long, so that no worker is left alone with them at the end."""
+"""Which tests come first: those that take long, so that no worker is left alone with them at the end; and threads."""
 
 from __future__ import annotations
+
+import os
+
+# There is a worker a core: more threads of theirs would wait for each other, and BLAS does so by spinning. It is read
+# when numpy is imported, by workers and programs that tests start too.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 LONG = ("tests/server/test_durability.py", "tests/server/test_killed", "tests/test_wheel.py", "tests/page/")
 

@@ -25,6 +25,10 @@ else:
 NOT_PARALLEL = ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion")
 """What numba would make parallel of its own accord."""
 
+# A thread that has done its part sleeps until the next loop. By itself it would spin for milliseconds, a quarter of the
+# processor's time, and keep the core from the plain code between the loops. Read when the first kernel starts threads.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 WORTH_SHARING = 2000.0
 """Microseconds of work from which on it is shared: waking another thread takes time, on a busy machine a lot of it."""
 
