@@ -134,7 +134,9 @@ def test_a_thousand_frames_are_why_the_paper_s_covariance_does_not_choose_the_qu
     covariance = Covariance(adjusted(1000, ()))
     _, single = covariance.centre(999, 998)
     assert single[0, 0] == pytest.approx(1 / 3, rel=1e-5)  # pair by pair it is right, but too slow for all
-    assert abs(covariance.centres.cov[999, 998, 0] - 1 / 3) > 1 / 3
+    # Which of the last neighbours are off by how much is a matter of rounding, and so of the processor.
+    last = np.arange(950, 1000)
+    assert np.median(np.abs(covariance.centres.cov[last, last - 1, 0] - 1 / 3)) > 1 / 3
 
 
 def test_places_relative_to_each_other_do_not_depend_on_the_reference():

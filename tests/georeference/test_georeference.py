@@ -62,7 +62,7 @@ def test_rotation_is_the_bearing_of_the_mosaics_up_direction(bearing_deg, up, ri
     # The first centre is the middle, the second lies above it, the third to its right.
     centres = np.array([[100.0, 100.0], [100.0, 0.0], [200.0, 100.0]])
     found = fit(centres, np.array([(0.0, 0.0), up, right]))
-    assert found.rotation_deg % 360 == pytest.approx(bearing_deg % 360, abs=1e-9)
+    assert (found.rotation_deg - bearing_deg + 180) % 360 - 180 == pytest.approx(0, abs=1e-9)
     assert found.metres_per_pixel == pytest.approx(0.01)
 
 
