@@ -70,3 +70,11 @@ def test_somebody_can_be_asked_without_being_told():
     listening = Listening(True)
     ask(Consultation([Anywhere(listening)]), PAIR, EXPECTED)
     assert (listening.asked, listening.heard) == (1, None)
+
+
+@pytest.mark.parametrize(("expected", "times"), [(None, 1), (EXPECTED, 2)])
+def test_who_was_told_nothing_is_not_asked_the_same_again(expected, times):
+    listening = Listening(False, "too dark")
+    answer = ask(Consultation([listening, Anywhere(listening)]), PAIR, expected)
+    assert listening.asked == times
+    assert answer.reason == "; ".join(["too dark"] * times)

@@ -24,7 +24,9 @@ class Consultation:
 
     def _consult(self, pair: Pair, expected: Expectation | None) -> Answer:
         reasons = []
-        for agent in self._agents:
+        for n, agent in enumerate(self._agents):
+            if expected is None and isinstance(agent, Anywhere) and agent.who in self._agents[:n]:
+                continue  # it was told nothing the first time, and would say the same again
             answer = ask(agent, pair, expected)
             if answer.verdict is Verdict.YES:
                 return answer
@@ -36,8 +38,8 @@ class Anywhere:
     """Asks an agent without telling it what is expected."""
 
     def __init__(self, agent: Agent) -> None:
-        self._agent = agent
+        self.who = agent
 
     def answer(self, pair: Pair) -> Answer:
         """Say what the agent says."""
-        return self._agent.answer(pair)
+        return self.who.answer(pair)
