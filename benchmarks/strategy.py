@@ -2,13 +2,16 @@
 
     smalti experiment raster circle --queries 100 --seeds 1,2,3,4,5,6,7,8,9,10 --strategies paper,smalti --out studies
     python benchmarks/strategy.py studies/raster studies/circle [--against paper] [--strategy smalti]
+    python benchmarks/strategy.py studies/raster --batches studies/raster-in-eights
 
 The error to reach is, for every seed, 1.5 times that of the first strategy named in the study after its last answer.
+With --batches, a study in which the same strategy asks several questions at a time is held against the first one's.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,7 +27,11 @@ def main() -> None:
     parser.add_argument("studies", nargs="+", type=Path, metavar="DIR", help="folders of studies")
     parser.add_argument("--against", default="paper", metavar="NAME", help="the strategy to compare with (paper)")
     parser.add_argument("--strategy", default="smalti", metavar="NAME", help="the strategy to be judged (smalti)")
+    parser.add_argument("--batches", type=Path, metavar="DIR", help="a study of the same runs with --batch")
     options = parser.parse_args()
+    if options.batches is not None:
+        print_batches(options.studies[0], options.batches, options.strategy)
+        return
     studies = [json.loads((folder / "summary.json").read_text()) for folder in options.studies]
     names = (options.against, options.strategy)
     print_effort(studies, *names)
@@ -75,6 +82,29 @@ def print_bounds(studies: list[dict[str, Any]], names: Iterable[str]) -> None:
             if found["share"] is not None:
                 lines.append([title(study), f"`{name}`", f"{found['share']:.0%}", f"{found['share_at_the_end']:.0%}"])
     print_table(["error below the stated 90 % bound", "strategy", "all states", "after the last answer"], lines)
+
+
+def print_batches(single: Path, batches: Path, judged: str) -> None:
+    """How many answers more it takes if several questions are asked at a time."""
+    first, second = (json.loads((folder / "summary.json").read_text()) for folder in (single, batches))
+    levels = {int(seed): px for seed, px in first["level_to_reach_px"].items() if int(seed) in second["seeds"]}
+    means = [
+        float(np.mean([needed(folder, judged, *of_seed) for of_seed in levels.items()])) for folder in (single, batches)
+    ]
+    row = [title(first), f"{means[0]:.1f}", f"{means[1]:.1f}", f"{means[1] / means[0]:.2f}"]
+    print_table(["answers to reach the error", "one by one", f"{second['batch']} at a time", "ratio"], [row])
+
+
+def needed(folder: Path, strategy: str, seed: int, level_px: float) -> int:
+    """Return after how many answers of a run the error is at most so large, and stays so."""
+    with (folder / "curves.csv").open() as file:
+        errors = [
+            float(row["relative_rmsd_px"])
+            for row in csv.DictReader(file)
+            if row["strategy"] == strategy and int(row["seed"]) == seed
+        ]
+    above = [query for query, error in enumerate(errors) if error > level_px]
+    return above[-1] + 1 if above else 0
 
 
 def title(study: dict[str, Any]) -> str:

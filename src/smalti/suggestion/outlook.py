@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -64,20 +65,30 @@ class Outlook:
     @cached_property
     def ahead_px(self) -> dict[int, float]:
         """The error after so many answers more, if they are the best ones and yes as often as is likely."""
+        return self.look_ahead()
+
+    @property
+    def worth_going_on(self) -> bool:
+        """Tell whether the next twenty answers are expected to change much."""
+        return self.is_worth(self.ahead_px)
+
+    def look_ahead(self, pause: Callable[[], None] = lambda: None) -> dict[int, float]:
+        """Return `ahead_px`, which takes a while: `pause` is called after every answer that is supposed."""
         if self.lessons is None:
             return dict.fromkeys(AHEAD, self.error_px)
         left = [self.lessons.squared_error]
-        left += [after.squared_error for *_, after in Smalti().choose(self.lessons, max(AHEAD))]
+        for *_, after in Smalti().choose(self.lessons, max(AHEAD)):
+            left.append(after.squared_error)
+            pause()
         square = self.error_px**2 - self.misfit_px**2
         return {
             answers: math.sqrt(square * left[min(answers, len(left) - 1)] / left[0] + self.misfit_px**2)
             for answers in AHEAD
         }
 
-    @property
-    def worth_going_on(self) -> bool:
-        """Tell whether the next twenty answers are expected to change much."""
-        return self.ahead_px[max(AHEAD)] < (1.0 - LEAST_PROGRESS) * self.error_px
+    def is_worth(self, ahead_px: Mapping[int, float]) -> bool:
+        """Tell whether answers that leave so large an error change much."""
+        return ahead_px[max(AHEAD)] < (1.0 - LEAST_PROGRESS) * self.error_px
 
 
 def squared_error(view: View, part: NDArray[np.int64] | None = None) -> float:
