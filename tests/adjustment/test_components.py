@@ -262,3 +262,32 @@ def test_refused_pairs_are_seen_without_the_noise_that_is_assumed_already():
     pairs = np.array([[16, 22]])
     before, after = _Doubts.of(covariance_of(adjustment), pairs, 1.0), _Doubts.of(covariance_of(weighted), pairs, 2.0)
     np.testing.assert_allclose(after.deviation, before.deviation, rtol=1e-6)
+
+
+def misfit_of(links, frames=40):
+    adjustment = Adjustment(frames, OUTLINE, links)
+    return estimate_components(covariance_of(adjustment), groups_of(adjustment), np.ones(2)).misfit_px
+
+
+def test_noise_is_no_misfit_however_small_it_is_said_to_be():
+    for stated in (1.0, 5.0):
+        found = [misfit_of(misjudged(seed, stated, stated).links.values()) for seed in SEEDS]
+        assert np.mean(found) < 0.5 * NOISE
+
+
+def test_what_exact_links_contradict_each_other_by_is_misfit():
+    world = raster(np.random.default_rng(1), 40, 8, noise=NOISE)
+    shift = {link.pair: 8.0 * (-1) ** n for n, link in enumerate(world.links)}
+    bent = [
+        link
+        if link.pair.j == link.pair.i + 1
+        else replace(link, i_from_j=link.i_from_j + np.array([[0.0, 0.0, shift[link.pair]], [0.0, 0.0, 0.0]]))
+        for link in world.links
+    ]
+    # Loops are off by 8 px one way or the other, of which the chain's stretches take up a part.
+    assert 2.0 < misfit_of(bent) < 12.0
+
+
+def test_three_landmarks_each_tell_no_misfit():
+    links = [replace(link, landmarks=3, residual_px=0.0) for link in misjudged(1).links.values()]
+    assert misfit_of(links) == 0.0

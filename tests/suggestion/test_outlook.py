@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
 import numpy as np
+import pytest
 
 from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
 from smalti.loop import ActiveLoop
@@ -111,3 +114,23 @@ def test_frames_that_are_each_a_mosaic_of_their_own_have_no_error():
     assert (outlook.error_px, outlook.bound_px) == (0.0, 0.0)
     assert outlook.ahead_px == dict.fromkeys(AHEAD, 0.0)
     assert not outlook.worth_going_on
+
+
+def test_what_maps_cannot_follow_adds_to_the_error_and_stays_whatever_is_answered():
+    state = course()[1][5]
+    plain, bent = Outlook.of(state.view), Outlook.of(replace(state, misfit_px=4.0).view)
+    assert bent.error_px == pytest.approx(math.hypot(plain.error_px, 4.0))
+    assert bent.bound_px > max(plain.bound_px, bent.error_px)
+    assert min(bent.ahead_px.values()) > 4.0
+
+
+def test_an_error_that_maps_cannot_follow_is_not_worth_going_on_for():
+    state = course()[1][10]
+    assert Outlook.of(state.view).worth_going_on
+    assert not Outlook.of(replace(state, misfit_px=20.0).view).worth_going_on
+
+
+def test_looking_ahead_pauses_after_every_answer():
+    outlook, paused = course()[1][5].outlook, []
+    assert outlook.look_ahead(lambda: paused.append(1)) == outlook.ahead_px
+    assert len(paused) == max(AHEAD)
