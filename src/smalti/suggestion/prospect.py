@@ -90,6 +90,8 @@ class AcceptedTimesSpread:
 
     def of(self, centres: PairCentres, least: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return it for pairs (n,), px², mean of both directions."""
-        within = probability_within(centres, self._reaches, of_spread=True)
+        # All values together count for no more than the largest of them, times what is accepted at most.
+        above = least * self._area / max(float(np.sum(np.maximum(self._steps, 0.0))), NEGLIGIBLE)
+        within = probability_within(centres, self._reaches, spread_above=above)
         reward: NDArray[np.float64] = np.sum(within * self._steps, axis=1) / self._area
         return np.maximum(reward, 0.0)

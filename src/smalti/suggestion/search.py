@@ -114,8 +114,9 @@ class _Hunt:
             # What is above the goal before was evaluated then, or ruled out; to the rounding, which is looked up.
             chosen = np.flatnonzero((limit >= max(goal, self.threshold)) & (limit <= ROUNDING * self.goal_before))
             doubtful = chosen[limit[chosen] >= self.goal_before]
-            known = doubtful[np.isin(pair_key(*pairs[doubtful].T), self.evaluated)]
-            chosen = np.setdiff1d(chosen, known, assume_unique=True)
+            if len(doubtful):
+                known = doubtful[np.isin(pair_key(*pairs[doubtful].T), self.evaluated)]
+                chosen = np.setdiff1d(chosen, known, assume_unique=True)
             chosen = chosen[self.view.may_be_asked(pairs[chosen])]
             self._take_in(pairs[chosen], probability[chosen], limit[chosen])
         self.goal_before = goal

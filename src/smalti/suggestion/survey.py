@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from smalti.adjustment.centres import PairCentres
 from smalti.compiled import compiled, compiled_parallel, prange, threads_for
-from smalti.overlap.bounds import probability_in_square
+from smalti.overlap.bounds import largest_reward_in_square, probability_in_square
 from smalti.records import PairNumbers
 from smalti.suggestion.view import View
 
@@ -89,9 +89,12 @@ def far_pairs(frames: int) -> PairNumbers:
 
 
 def probability_within(
-    centres: PairCentres, reaches: NDArray[np.float64] = REACHES, of_spread: bool = False
+    centres: PairCentres, reaches: NDArray[np.float64] = REACHES, *, spread_above: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Return the probability (n, k) that a centre is within reach, mean of both directions; times √det Σ if asked."""
+    """Return the probability (n, k) that a centre is within reach, mean of both directions.
+
+    Times √det Σ if `spread_above` (n,) says from where on that matters: where every value is below, they may be 0.
+    """
     outline = centres.outline
     with threads_for(2.0 * len(centres.mean)):
         return _within(
@@ -101,7 +104,8 @@ def probability_within(
             outline.width / 2.0,
             outline.height / 2.0,
             reaches,
-            of_spread,
+            spread_above is not None,
+            np.zeros(len(centres.mean)) if spread_above is None else spread_above,
         )
 
 
@@ -115,6 +119,7 @@ def _within(
     half_height: float,
     reaches: NDArray[np.float64],
     of_spread: bool,
+    above: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Return the probability (n, k) of outlines that are so many times the frame's.
 
@@ -123,7 +128,16 @@ def _within(
     """
     result = np.zeros((len(mean), len(reaches)))
     half_side = math.sqrt(half_width * half_height)
+    widest = max(math.hypot(half_width, half_height), reaches[-1] * half_side)
     for n in prange(len(mean)):
+        if of_spread:
+            bound = 0.0
+            for side in range(2):
+                dx, dy = mean[n, side, 0] - centre_x, mean[n, side, 1] - centre_y
+                xx, xy, yy = cov[n, side, 0], cov[n, side, 1], cov[n, side, 2]
+                bound += 0.5 * largest_reward_in_square(dx, dy, xx, xy, yy, widest)
+            if bound < above[n]:
+                continue
         for side in range(2):
             dx, dy = mean[n, side, 0] - centre_x, mean[n, side, 1] - centre_y
             xx, xy, yy = cov[n, side, 0], cov[n, side, 1], cov[n, side, 2]
