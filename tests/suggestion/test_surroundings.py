@@ -7,10 +7,11 @@ import pytest
 from scipy.sparse import csr_array
 
 from smalti.experiments.wander import wander
-from smalti.experiments.worlds import OUTLINE, circle, raster
+from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, circle, raster
 from smalti.loop import ActiveLoop
 from smalti.overlap.signatures import WeightedSignatures
-from smalti.suggestion.surroundings import MOST_NEIGHBOURS, frames_of_a_stay, neighbours, steadied
+from smalti.records import Landmarks, Pair
+from smalti.suggestion.surroundings import MOST_NEIGHBOURS, frames_in_reach, neighbours, steadied
 
 
 def chain_of(frames, without=()):
@@ -42,10 +43,20 @@ def test_of_many_neighbours_some_are_taken_evenly_spread():
     np.testing.assert_array_equal(np.diff(found), 10)
 
 
-def test_a_stay_is_as_long_as_the_camera_takes_to_leave_what_it_shows():
-    assert frames_of_a_stay(started(raster(40)).adjustment) == 4  # a third of a frame a step, and links err
+def test_neighbours_are_in_reach_until_the_camera_has_moved_by_half_a_frame():
+    assert frames_in_reach(started(raster(40)).adjustment) == 2  # a third of a frame a step, and turns are shorter
     # A circle of 1571 px in 200 steps; along the larger of x and y it moves by 0.9 of each step on average.
-    assert frames_of_a_stay(started(circle(200)).adjustment) == pytest.approx(100.0 / (0.9 * 1571.0 / 200.0), abs=1.5)
+    assert frames_in_reach(started(circle(200)).adjustment) == pytest.approx(50.0 / (0.9 * 1571.0 / 200.0), abs=1.0)
+
+
+def test_tiles_that_hardly_overlap_are_no_neighbours():
+    """As under a microscope: the next frame shows another place."""
+    shift = np.array([85.0, 0.0])
+    tiles = [Landmarks(Pair(n, n + 1), CONTROL_POINTS + shift, CONTROL_POINTS, 1.0) for n in range(9)]
+    looks = WeightedSignatures(np.eye(10))
+    state = ActiveLoop.start(10, OUTLINE, tiles, external=looks)
+    assert frames_in_reach(state.adjustment) == 0
+    assert state.steady is looks
 
 
 def test_sparse_and_dense_signatures_are_added_up_alike():

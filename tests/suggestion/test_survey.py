@@ -93,4 +93,6 @@ def test_times_the_spread_every_direction_counts_with_its_own():
     centres = centres_of(np.random.default_rng(4))
     spread = np.sqrt(centres.cov[:, :, 0] * centres.cov[:, :, 2] - centres.cov[:, :, 1] ** 2)
     expected = sum(probability_within(one_way(centres, side)) * spread[:, [side]] for side in range(2)) / 2.0
-    np.testing.assert_allclose(probability_within(centres, of_spread=True), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        probability_within(centres, spread_above=np.zeros(len(centres.mean))), expected, rtol=1e-9, atol=1e-12
+    )

@@ -6,8 +6,6 @@ than two of different ones. Neighbours in time show much the same; what they sho
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -16,7 +14,7 @@ from smalti.overlap.external import ExternalModel
 from smalti.records import PairNumbers
 
 REACH = 0.5
-"""Of a stay: how far, in time, the neighbours are that count."""
+"""Of a frame's size: neighbours count until the camera has moved so far; half of what they show is then another place."""
 
 MOST_NEIGHBOURS = 4
 """On either side: where the camera is slow, some of those within reach, evenly spread."""
@@ -27,16 +25,21 @@ def steadied(external: ExternalModel, adjustment: Adjustment, chain: PairNumbers
     steady = getattr(external, "steadied", None)
     if steady is None:
         return external
-    found: ExternalModel = steady(neighbours(adjustment.frames, chain, round(REACH * frames_of_a_stay(adjustment))))
+    reach = frames_in_reach(adjustment)
+    if not reach:
+        return external
+    found: ExternalModel = steady(neighbours(adjustment.frames, chain, reach))
     return found
 
 
-def frames_of_a_stay(adjustment: Adjustment) -> int:
-    """Return after how many frames the camera has moved by a frame's size, as links of consecutive frames tell."""
+def frames_in_reach(adjustment: Adjustment) -> int:
+    """Return after how many frames the camera has moved so far, as links of consecutive frames tell; 0 if after one."""
     consecutive = np.diff(adjustment.ends, axis=1)[:, 0] == 1
     offset = np.abs(adjustment.terms.measured[consecutive, :2, 2]) * adjustment.outline.unit
     step = np.minimum((offset / (adjustment.outline.width, adjustment.outline.height)).max(axis=1), 1.0)
-    return math.ceil(1.0 / max(float(step.mean()), 1.0 / adjustment.frames)) if len(step) else 1
+    if not len(step) or float(step.mean()) > REACH:
+        return 0
+    return round(REACH / max(float(step.mean()), 1.0 / adjustment.frames))
 
 
 def neighbours(frames: int, chain: PairNumbers, reach: int) -> csr_array:
