@@ -14,7 +14,7 @@ from smalti.overlap.external import ExternalModel
 from smalti.records import PairNumbers
 
 REACH = 0.5
-"""Of a frame's size: neighbours count until the camera has moved so far; half of what they show is then another place."""
+"""Of a frame's size: neighbours count until the camera has moved so far, and half of what they show is new."""
 
 MOST_NEIGHBOURS = 4
 """On either side: where the camera is slow, some of those within reach, evenly spread."""
