@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from claims import print_table
 from smalti.experiments.caliterra import Caliterra
-from smalti.experiments.effort import GOOD_ENOUGH
+from smalti.experiments.effort import GOOD_ENOUGH, last_above
 from smalti.experiments.matches import keep_matches, load_matches
 from smalti.experiments.matching import match_all
 from smalti.geometry.family import AFFINE
@@ -54,7 +54,7 @@ def compare(name: str, seed: int, queries: int, keep: Path) -> tuple[list[int], 
     experiment = load(name, seed, keep)
     errors = [run(experiment, strategy, seed, queries) for strategy in STRATEGIES]
     level = GOOD_ENOUGH * errors[0][-1]
-    needed = [int(np.flatnonzero(error > level).max(initial=-1)) + 1 for error in errors]
+    needed = [last_above(error, level) + 1 for error in errors]
     return needed, [float(np.log10(error[1:]).mean()) for error in errors]
 
 

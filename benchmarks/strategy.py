@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from claims import print_table
+from smalti.experiments.effort import last_above
 
 
 def main() -> None:
@@ -98,13 +99,8 @@ def print_batches(single: Path, batches: Path, judged: str) -> None:
 def needed(folder: Path, strategy: str, seed: int, level_px: float) -> int:
     """Return after how many answers of a run the error is at most so large, and stays so."""
     with (folder / "curves.csv").open() as file:
-        errors = [
-            float(row["relative_rmsd_px"])
-            for row in csv.DictReader(file)
-            if row["strategy"] == strategy and int(row["seed"]) == seed
-        ]
-    above = [query for query, error in enumerate(errors) if error > level_px]
-    return above[-1] + 1 if above else 0
+        rows = [row for row in csv.DictReader(file) if row["strategy"] == strategy and int(row["seed"]) == seed]
+    return last_above(np.array([float(row["relative_rmsd_px"]) for row in rows]), level_px) + 1
 
 
 def title(study: dict[str, Any]) -> str:

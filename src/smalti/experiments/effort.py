@@ -31,5 +31,9 @@ def levels_by_seed(runs: Sequence[Run]) -> dict[int, float]:
 
 def answers_to_reach(run: Run, level_px: float) -> int:
     """Return after how many answers the error is at most so large, and stays so; one more than there were if never."""
-    above = np.flatnonzero(errors_by_query(run) > level_px)
-    return int(above[-1]) + 1 if len(above) else 0
+    return last_above(errors_by_query(run), level_px) + 1
+
+
+def last_above(errors_px: NDArray[np.float64], level_px: float) -> int:
+    """Return after how many answers the error (queries + 1,) is larger than that for the last time, -1 if never."""
+    return int(np.flatnonzero(errors_px > level_px).max(initial=-1))
