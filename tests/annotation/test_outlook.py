@@ -11,19 +11,9 @@ import pytest
 from smalti.annotation import foresight
 from smalti.annotation.outlook import describe_outlook
 from smalti.suggestion.lessons import Lessons
-from tests.annotation.people import answer_next, fresh, give, opened
+from tests.annotation.people import answer_next, give, opened
 
 PATIENCE_SECONDS = 60
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory):
-    return tmp_path_factory.mktemp("outlook")
-
-
-@pytest.fixture
-def folder(base, tmp_path):
-    return fresh(base, tmp_path)
 
 
 @pytest.fixture(autouse=True)

@@ -40,16 +40,6 @@ from tests.annotation.people import (
 from tests.building.filmed import TrueMatcher
 
 
-@pytest.fixture(scope="module")
-def base(tmp_path_factory):
-    return tmp_path_factory.mktemp("annotation")
-
-
-@pytest.fixture
-def folder(base, tmp_path):
-    return fresh(base, tmp_path)
-
-
 @pytest.fixture
 def session(folder):
     with opened(folder) as session:
