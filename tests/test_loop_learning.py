@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from smalti.experiments.worlds import OUTLINE, raster
-from smalti.loop import CHAIN, MATCHER, PERSON, ActiveLoop, StopReason, StopRule
+from smalti.loop import CAMERA, CHAIN, MATCHER, PERSON, ActiveLoop, StopReason, StopRule
 from smalti.overlap.external import FixedProbabilities
 from smalti.records import Answer, Author, Pair
 from smalti.suggestion.strategies.paper import Paper
@@ -55,7 +55,7 @@ def test_without_learning_the_predicted_error_is_what_landmarks_say():
 
 @pytest.mark.parametrize(("strategy", "learns"), [(Paper(), None), (Smalti(), False)], ids=["paper", "told not to"])
 def test_who_does_not_learn_leaves_the_noise_as_it_is(strategy, learns):
-    assert answered(3.0, strategy=strategy, learns=learns).factors == (1.0, 1.0, 1.0)
+    assert answered(3.0, strategy=strategy, learns=learns).factors == (1.0, 1.0, 1.0, 1.0)
 
 
 def test_the_paper_learns_if_it_is_told_to():
@@ -64,9 +64,27 @@ def test_the_paper_learns_if_it_is_told_to():
 
 def test_links_are_weighted_by_what_was_learned():
     plain, learned = answered(3.0, learns=False), answered(3.0)
+    calm = learned.camera.calmed(learned.factors[CHAIN], learned.factors[CAMERA])
+    assert set(calm) == set(learned.chain)
     for pair, link in learned.adjustment.links.items():
-        factor = learned.factors[CHAIN if pair in learned.chain else MATCHER]
-        np.testing.assert_allclose(factor * link.root, plain.adjustment.links[pair].root, rtol=1e-9)
+        if pair in calm:
+            np.testing.assert_allclose(link.root, calm[pair].root, rtol=1e-9)
+            np.testing.assert_allclose(link.i_from_j, calm[pair].i_from_j, rtol=1e-9)
+        else:
+            plain_root = plain.adjustment.links[pair].root
+            np.testing.assert_allclose(learned.factors[MATCHER] * link.root, plain_root, rtol=1e-9)
+
+
+def test_of_a_camera_that_only_moves_it_is_learned_that_it_never_turns():
+    state, agent = started()
+    begun = state.turn
+    state = state.replay(agent.answer(Pair(n, FRAMES - 1 - n)) for n in range(2, 28, 2))
+    assert state.factors[CHAIN] == pytest.approx(1.0, rel=0.1)
+    assert state.turn < 0.3 * begun
+
+
+def test_who_does_not_learn_takes_the_chain_as_it_was_measured():
+    assert answered(1.0, learns=False).camera is None
 
 
 def test_a_new_link_is_weighted_like_those_before_it():
@@ -92,8 +110,10 @@ def test_a_person_has_a_noise_of_their_own():
 
 
 def test_a_refusal_of_what_was_thought_to_overlap_is_learned_from():
-    state, _ = started()
-    assert state.record(Answer.no(state.best.pair)).factors[CHAIN] > 1.05
+    state, _ = started(3.0)
+    later = state.record(Answer.no(state.best.pair))
+    assert later.factors[CHAIN] > 1.05
+    assert later.factors[CAMERA] > 1.0
 
 
 def test_a_refusal_of_what_lies_far_apart_teaches_nothing():

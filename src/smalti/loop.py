@@ -15,6 +15,7 @@ from smalti.adjustment.components import UNESTIMATED, Components, estimate_compo
 from smalti.adjustment.innovation import Agreement
 from smalti.adjustment.link import Link, fit_link
 from smalti.adjustment.local_covariance import LocalCovariance
+from smalti.adjustment.motion import Camera
 from smalti.adjustment.refinement import Refinement, refine
 from smalti.agents.agent import Agent, ExpectingAgent, ask
 from smalti.belief import ENOUGH_GAIN, FIRST_SURPRISES, LARGEST_CHI2, Belief
@@ -40,8 +41,8 @@ FEWEST_BETWEEN_JUDGEMENTS = 8
 FEWEST_REFUSALS, MOST_REFUSALS = 6, 60
 """Refusals, two more for every frame it has, after which a part that only a guess joins is not asked about any more."""
 
-CHAIN, MATCHER, PERSON = range(3)
-"""Whose links have a noise of their own."""
+CHAIN, MATCHER, PERSON, CAMERA = range(4)
+"""Whose links have a noise of their own; and how much the camera turns."""
 
 ALIKE_WITHIN = 3
 """Pairs whose frames are this near teach much the same."""
@@ -88,7 +89,8 @@ class ActiveLoop:
     guesses: Mapping[Pair, Link] = field(default_factory=dict)
     noise: float = 1.0
     learns: bool = False
-    factors: tuple[float, float, float] = (1.0, 1.0, 1.0)  # of the noise of chain, matcher and person, as learned
+    camera: Camera | None = None  # what is known of how it moves from frame to frame
+    factors: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)  # of the noise of chain, matcher, person, and τ
     misfit_px: float = 0.0  # by how much the maps fail to follow what was measured, RMS
     least_part: int = 1
     only: PairNumbers | None = None
@@ -129,15 +131,17 @@ class ActiveLoop:
         chain, priors = list(chain), list(priors)
         links = [_link(landmarks, family, noise) for landmarks in chain]
         guesses = [fit_link(landmarks, family) for landmarks in priors]
-        adjustment = Adjustment(frames, outline, [*links, *guesses], family=family, reference=reference)
+        strategy = Smalti() if strategy is None else strategy
+        if learns is None:
+            learns = getattr(strategy, "learns", False)
+        camera = Camera.of(links) if learns and family is AFFINE else None
+        by_pair = {link.pair: link for link in [*links, *guesses]} | ({} if camera is None else camera.calmed())
+        adjustment = Adjustment(frames, outline, by_pair.values(), family=family, reference=reference)
         if external is None:
             external = NoExternalModel(frames)
         known = pairwise(external).frames
         if known != frames:
             raise ModelError(f"the external model speaks of {known} frames, the sequence has {frames}")
-        strategy = Smalti() if strategy is None else strategy
-        if learns is None:
-            learns = getattr(strategy, "learns", False)
         chain_pairs = as_numbers(sorted(landmarks.pair for landmarks in chain))
         return cls(
             covariance=LocalCovariance(adjustment),
@@ -150,6 +154,7 @@ class ActiveLoop:
             guesses={link.pair: link for link in guesses},
             noise=noise,
             learns=learns,
+            camera=camera,
             least_part=least_part,
             only=only,
             largest_chi2=largest_chi2,
@@ -214,6 +219,11 @@ class ActiveLoop:
         if not self.learns:
             return Outlook.of(self.view, self._part)
         return Outlook.of(self.view, self._part, 2.0 / float(self._components.degrees[CHAIN]))
+
+    @property
+    def turn(self) -> float | None:
+        """By how much the camera turns, tilts and zooms between two frames (τ), None if nothing is known of it."""
+        return None if self.camera is None else self.camera.turn * self.factors[CAMERA]
 
     @cached_property
     def agreement(self) -> Agreement:
@@ -384,9 +394,13 @@ class ActiveLoop:
         assumed, found = np.array(self.factors), self._components
         if not found.differ_from(assumed):
             return replace(self, misfit_px=found.misfit_px)
-        adjustment = reweigh(self.adjustment, self._groups, assumed, found.factors)
+        calm = {} if self.camera is None else self.camera.calmed(found.factors[CHAIN], found.factors[CAMERA])
+        adjustment = reweigh(self.adjustment, self._groups, assumed, found.factors, calm)
         change = assumed / found.factors
-        held = {pair: replace(link, root=change[self._group(pair)] * link.root) for pair, link in self.held.items()}
+        held = {
+            pair: calm.get(pair, replace(link, root=change[self._group(pair)] * link.root))
+            for pair, link in self.held.items()
+        }
         refined = refine(adjustment, near.refined.mosaic_from_frame, smallest_gain=ENOUGH_GAIN)
         return replace(
             self,
@@ -400,7 +414,7 @@ class ActiveLoop:
     @cached_property
     def _components(self) -> Components:
         """The noise of chain, matcher and person, as the links and the refusals tell it."""
-        return estimate_components(self.covariance, self._groups, np.array(self.factors), self._refused)
+        return estimate_components(self.covariance, self._groups, np.array(self.factors), self._refused, self.camera)
 
     @cached_property
     def _groups(self) -> NDArray[np.int64]:

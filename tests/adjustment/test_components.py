@@ -12,9 +12,9 @@ from smalti.adjustment.components import (
     TRUSTED,
     UNESTIMATED,
     Components,
+    Observations,
     _Doubts,
     _stretches,
-    check_links,
     estimate_components,
     reweigh,
 )
@@ -38,6 +38,11 @@ each_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 
 def covariance_of(adjustment):
     return LocalCovariance(adjustment, refine(adjustment).mosaic_from_frame)
+
+
+def checked(covariance):
+    adjustment = covariance.adjustment
+    return Observations.of(adjustment, groups_of(adjustment)).check(covariance)
 
 
 def groups_of(adjustment):
@@ -81,7 +86,7 @@ def test_residuals_and_redundancy_are_those_of_a_link_held_against_the_mosaic(fa
     adjustment = problem.adjustment(reference)
     refined = refine(adjustment)
     agreement = Agreement(adjustment, refined)
-    squares, redundancy = check_links(LocalCovariance(adjustment, refined.mosaic_from_frame))
+    squares, redundancy = checked(LocalCovariance(adjustment, refined.mosaic_from_frame))
     for at, (pair, link) in enumerate(adjustment.links.items()):
         residual, jacobian = agreement._residual(link)
         known = np.trace(jacobian @ agreement._joint(pair) @ jacobian.T)
@@ -92,7 +97,7 @@ def test_residuals_and_redundancy_are_those_of_a_link_held_against_the_mosaic(fa
 @each_family
 def test_every_loop_adds_as_many_checked_residuals_as_a_map_has_parameters(family):
     problem = random_problem(np.random.default_rng(1), frames=60, loops=7, family=family)
-    _, redundancy = check_links(covariance_of(problem.adjustment()))
+    _, redundancy = checked(covariance_of(problem.adjustment()))
     assert np.sum(redundancy) == pytest.approx(7 * family.freedom, abs=1e-6)
 
 

@@ -203,7 +203,7 @@ def test_a_root_far_from_the_origin_loses_no_digits(seed):
 def test_pseudo_points_in_units_are_those_in_pixels_moved_there(side):
     outline = Outline.of_pixels(640, 480)
     link = fit_link(noisy_landmarks(np.random.default_rng(10)))
-    side_i, side_j = normalised(link, outline.unit_from_pixels)
+    side_i, side_j = normalised(link.i_from_j, link.root, outline.unit_from_pixels)
     got = side_i if side == "i" else side_j
     third = link.root[2]
     in_pixels = link.root[:2] if side == "j" else link.i_from_j @ link.root

@@ -16,7 +16,7 @@ from smalti.suggestion.posterior import Posterior, kinds
 from smalti.suggestion.survey import Seen
 
 FRAMES = 120
-SEEDS = (0, 3)
+SEEDS = (0, 3, 4, 5)
 
 
 @cache
@@ -41,7 +41,7 @@ def test_of_pairs_stated_at_some_probability_so_many_overlap():
     stated, truth = stated_and_true()
     for lowest, highest in ((0.0, 0.05), (0.3, 0.6), (0.6, 0.85), (0.85, 0.97), (0.97, 1.0)):
         some = (stated >= lowest) & (stated <= highest)
-        assert some.sum() > 80
+        assert some.sum() > 60
         # Pairs beside each other overlap or do not together: a hundred tell no more than some twenty would.
         assert np.mean(truth[some]) == pytest.approx(np.mean(stated[some]), abs=0.15)
 

@@ -8,14 +8,15 @@ from functools import cache
 import numpy as np
 import pytest
 
+from smalti.adjustment.centres import PairCentres
 from smalti.experiments.wander import wander
 from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
 from smalti.loop import ActiveLoop
 from smalti.records import Answer, Landmarks, Pair, pair_key
 from smalti.suggestion.posterior import Posterior, kinds
-from smalti.suggestion.prospect import FAINTEST, AcceptedTimesSpread, Prospect
+from smalti.suggestion.prospect import FAINTEST, LOST, AcceptedTimesSpread, Prospect, _curable
 from smalti.suggestion.search import _bound
-from smalti.suggestion.survey import REACHES, near_pairs, probability_within
+from smalti.suggestion.survey import REACHES, Seen, near_pairs, probability_within
 from smalti.suggestion.weighed import WeighedLooks
 from tests.suggestion.test_survey import one_way
 
@@ -56,13 +57,38 @@ def test_pairs_matter_as_much_as_they_are_likely_to_overlap():
     view = walk().view
     prospect = Prospect.of(view)
     count = len(prospect.likely)
-    np.testing.assert_array_equal(prospect.weight[:count], prospect.likely)
+    counts = _curable(prospect.mattering, view.misfit_px)
+    np.testing.assert_array_equal(prospect.weight[:count], prospect.likely * counts[:count])
     near, stand_for = near_pairs(view.frames)
     np.testing.assert_array_equal(prospect.mattering.pairs[count:], near)
-    expected = stand_for * Posterior.of(view).of_pairs(near)
+    expected = stand_for * Posterior.of(view).of_pairs(near) * counts[count:]
     alone = prospect.weight[count:] > 0.0
     assert alone.sum() >= view.frames - 1
     np.testing.assert_allclose(prospect.weight[count:][alone], expected[alone], rtol=1e-12)
+
+
+def uncertain_by(deviations_px):
+    """Pairs of frames that lie on each other as far as anyone knows, within so many pixels."""
+    cov = np.zeros((len(deviations_px), 2, 3))
+    cov[:, :, ::2] = np.square(deviations_px)[:, None, None] / 2.0
+    centres = PairCentres(OUTLINE, np.broadcast_to(OUTLINE.centre, (len(cov), 2, 2)).copy(), cov)
+    pairs = np.column_stack([np.arange(len(cov)), np.arange(len(cov)) + 2])
+    return Seen(pairs, centres, np.ones((len(cov), len(REACHES))), np.ones(len(cov)))
+
+
+def test_what_is_lost_counts_no_more_the_further_off_it_is():
+    lost_px = LOST * OUTLINE.width
+    near, half, off, far_off = _curable(uncertain_by([1.0, lost_px, 10 * lost_px, 1000 * lost_px]), 0.0)
+    assert near == pytest.approx(1.0, abs=0.01)
+    assert half == pytest.approx(0.5)
+    # Of the squared error itself, as much counts of the one as of the other.
+    assert far_off * 1000.0**2 == pytest.approx(off * 10.0**2, rel=0.02)
+
+
+def test_what_maps_cannot_follow_is_not_there_to_be_removed():
+    below, above = _curable(uncertain_by([1.0, 10.0]), 5.0)
+    assert below == pytest.approx(1.0 / 26.0, rel=0.01)
+    assert above == pytest.approx(0.8 * _curable(uncertain_by([10.0]), 0.0)[0])
 
 
 def parted():

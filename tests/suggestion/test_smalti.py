@@ -89,7 +89,8 @@ def test_the_worth_of_a_pair_is_its_expected_drop_over_its_expected_cost():
 
 def test_a_no_that_costs_little_makes_it_bolder():
     world = wander(80, 3)
-    view = ActiveLoop.start(80, OUTLINE, world.chain(world.agent(3))).view  # without looks, little is sure
+    # Without looks, and nothing known of the camera, little is sure.
+    view = ActiveLoop.start(80, OUTLINE, world.chain(world.agent(3)), learns=False).view
     dear, cheap = (
         np.mean([some.reasons["overlap"] for some in Smalti(cost_of_no=cost).rank(view, 5)]) for cost in (1.0, 0.02)
     )

@@ -14,7 +14,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from smalti.adjustment.cholesky import ENOUGH_LEFT, BlockCholesky, NotPositiveDefiniteError
-from smalti.adjustment.link import Link, normalised
+from smalti.adjustment.link import Link, normalised, stacked
 from smalti.adjustment.orthogonal import Rows, factorise_rows
 from smalti.adjustment.pattern import Pattern
 from smalti.errors import PairError, SingularSystemError, UsageError
@@ -163,14 +163,18 @@ class Adjustment:
         """Return the same links adjusted about another frame."""
         return Adjustment(self.frames, self.outline, self.links.values(), family=self.family, reference=reference)
 
-    def weighted(self, weights: Mapping[Pair, float]) -> Adjustment:
-        """Return the same links, each counted with a weight."""
+    def weighted(
+        self, weights: Mapping[Pair, float], exchanged: Mapping[Pair, Link] = MappingProxyType({})
+    ) -> Adjustment:
+        """Return the same links, each counted with a weight, but for those that are exchanged."""
         roots = np.sqrt([weights[pair] for pair in self.links])
         links = {
-            pair: replace(link, root=root * link.root)
+            pair: exchanged.get(pair) or link.changed(link.i_from_j, root * link.root)
             for root, (pair, link) in zip(roots, self.links.items(), strict=True)
         }
-        return self._of(links, self.terms.scaled(roots))
+        if not exchanged:
+            return self._of(links, self.terms.scaled(roots))
+        return self._of(links, LinkTerms.of(list(links.values()), self.outline, self.family, self.reference))
 
     def best_reference(self) -> int:
         """Return the frame relative to which the others are known best, on average.
@@ -277,10 +281,8 @@ class LinkTerms:
     @classmethod
     def of(cls, links: list[Link], outline: Outline, family: Family, reference: int) -> LinkTerms:
         """Compute the terms of links that come in the order of their pairs."""
-        sides = [normalised(link, outline.unit_from_pixels) for link in links]
+        side_i, side_j = normalised(*stacked(links), outline.unit_from_pixels)
         ends = np.array([(link.pair.i, link.pair.j) for link in links], dtype=np.int64).reshape(-1, 2)
-        side_i = np.array([side for side, _ in sides]).reshape(-1, 3, 3)
-        side_j = np.array([side for _, side in sides]).reshape(-1, 3, 3)
         ii, ij, jj = (np.zeros((len(links), family.size, family.size)) for _ in range(3))
         right_i, right_j = (np.zeros((len(links), family.planes, family.size)) for _ in range(2))
         residual = _fixed_residual(ends, side_i, side_j, family, reference)

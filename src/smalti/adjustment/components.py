@@ -12,6 +12,10 @@ depends on s: one step an answer, from the factors before it, follows (Helmert's
 point is the restricted maximum likelihood). A chain that nothing closes has no redundancy, and nothing is learned of
 it. A single answer that closes a long one has hardly any itself: what it contradicts is put down to the chain.
 
+Where the camera hardly turns, links of consecutive frames are calmed by what is known of it (`motion.py`). Such a link
+is two observations, what was measured and the prior on its linear part, whose variance is one component more: all that
+is said of links holds for either.
+
 A refusal tells too. Of pairs that the mosaic can hardly place, those that are confirmed are the ones where it happens
 to be right; without the others it would think too well of itself. So every refused pair counts with the probability
 that its frames do not overlap, which grows with s where they were thought to.
@@ -19,7 +23,9 @@ that its frames do not overlap, which grows with s where they were thought to.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +33,11 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from smalti.adjustment.adjustment import Adjustment
+from smalti.adjustment.link import Link
 from smalti.adjustment.local_covariance import LocalCovariance
+from smalti.adjustment.motion import Camera
 from smalti.geometry.affine import compose, square
-from smalti.records import PairNumbers
+from smalti.records import Pair, PairNumbers, pair_key
 
 Groups = NDArray[np.int64]
 """(L,) the group of every link, from 0 on, in the order of the adjustment's links."""
@@ -40,6 +48,9 @@ UNESTIMATED = -1
 PRIOR_DEVIATION = 0.7
 """Of log s before any loop closes: two thirds of the noise or half as much again would surprise nobody."""
 
+CAMERA_DEVIATION = 2.0
+"""The same of the camera, of which a chain alone says how much it turns at most."""
+
 LARGEST_SHARE, MEAN_SHARE = 8.0, 1.0
 """Times what is expected of it, the squared residual of a link, or of a stretch of links, counts for at most: one lie
 does not count for everything. What honest ones then count for on average."""
@@ -49,6 +60,9 @@ LARGEST_GROWTH = 4.0
 
 EXTREMES = (1.0 / 30.0, 30.0)
 """Of s: links that agree to rounding must leave numbers to compute with."""
+
+LINEAR_FREEDOM = 4
+"""Of what is known of a camera: the linear part of a map."""
 
 LEAST_REDUNDANCY = 1e-6
 """Less is rounding."""
@@ -75,46 +89,99 @@ class Components:
 
 
 def estimate_components(
-    covariance: LocalCovariance, groups: Groups, assumed: NDArray[np.float64], refused: PairNumbers | None = None
+    covariance: LocalCovariance,
+    groups: Groups,
+    assumed: NDArray[np.float64],
+    refused: PairNumbers | None = None,
+    camera: Camera | None = None,
 ) -> Components:
     """Return the noise of every group after one step from `assumed` (G,), by which the links are weighted now.
 
     The covariance must be about the refined mosaic of its links. What was `refused` (r, 2) tells of the first group,
-    the chain.
+    the chain. The last is the `camera`, of whose links what was measured and what is known beforehand are told apart;
+    refusals tell of either as far as the errors of links are theirs.
     """
-    squares, redundancy = check_links(covariance)
-    stretches = _stretches(covariance.adjustment)
+    observed, shares = Observations.of(covariance.adjustment, groups), {0: 1.0}
+    if camera is not None:
+        observed = observed.taken_apart(covariance.adjustment, camera, assumed)
+        calmed = camera.calmed_by(assumed[0], assumed[-1])
+        shares = {0: 1.0 - calmed, len(assumed) - 1: calmed}
+    deviations = np.full(len(assumed), PRIOR_DEVIATION)
+    if camera is not None:
+        deviations[-1] = CAMERA_DEVIATION
+    squares, redundancy = observed.check(covariance)
     factors, told = np.empty(len(assumed)), np.empty(len(assumed))
     for group, before in enumerate(assumed):
-        own = groups == group
+        own = observed.group == group
         told[group] = np.sum(redundancy[own])
-        doubts = _Doubts.of(covariance, refused, before) if refused is not None and group == 0 else None
-        found = _most_likely(before**2 * squares[own], redundancy[own], stretches[own], doubts)
+        share = shares.get(group)
+        doubts = None if share is None or refused is None else _Doubts.of(covariance, refused, before, share)
+        deviation = deviations[group]
+        found = _most_likely(before**2 * squares[own], redundancy[own], observed.stretch[own], doubts, deviation)
         factors[group] = min(found, LARGEST_GROWTH * before)
-    misfit = _misfit(covariance.adjustment, squares, redundancy, groups)
-    return Components(factors, told, told + 0.5 / PRIOR_DEVIATION**2, misfit)
+    links = slice(len(groups))
+    misfit = _misfit(covariance.adjustment, squares[links], redundancy[links], groups)
+    return Components(factors, told, told + 0.5 / deviations**2, misfit)
 
 
 def reweigh(
-    adjustment: Adjustment, groups: Groups, assumed: NDArray[np.float64], factors: NDArray[np.float64]
+    adjustment: Adjustment,
+    groups: Groups,
+    assumed: NDArray[np.float64],
+    factors: NDArray[np.float64],
+    calm: Mapping[Pair, Link] = MappingProxyType({}),
 ) -> Adjustment:
-    """Return links that were weighted by the factors `assumed` (G,) weighted by others."""
+    """Return links that were weighted by the factors `assumed` (G,) weighted by others; in their place, if `calm`."""
     weights = np.ones(len(groups))
     estimated = groups != UNESTIMATED
     weights[estimated] = (assumed / factors)[groups[estimated]] ** 2
-    return adjustment.weighted(dict(zip(adjustment.links, weights.tolist(), strict=True)))
+    return adjustment.weighted(dict(zip(adjustment.links, weights.tolist(), strict=True)), calm)
 
 
-def check_links(covariance: LocalCovariance) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the squared residual and the redundancy (L,) of every link, in units of its noise."""
-    adjustment = covariance.adjustment
-    ends, terms = adjustment.ends, adjustment.terms
-    maps, inverses = covariance.maps_in_units
-    relative = square(compose(inverses[ends[:, 0]], maps[ends[:, 1]]))
-    # The adjustment's lengths are in units of the frame, the noise of a link in pixels.
-    squares = np.sum((relative @ terms.side_j - terms.side_i) ** 2, axis=(1, 2)) * adjustment.outline.unit**2
-    known = np.trace(covariance.of_relations(covariance.relations(ends, terms.side_j)), axis1=1, axis2=2)
-    return squares, np.maximum(adjustment.family.freedom - known, 0.0)
+@dataclass(frozen=True, slots=True, eq=False)
+class Observations:
+    """What the mosaic was fitted to: links first, in the adjustment's order, then what was known of the camera."""
+
+    ends: PairNumbers  # (n, 2)
+    side_i: NDArray[np.float64]  # (n, 3, 3), in the adjustment's units
+    side_j: NDArray[np.float64]
+    freedom: NDArray[np.int64]  # (n,): how many numbers each observes
+    group: Groups  # (n,)
+    stretch: Groups
+
+    @classmethod
+    def of(cls, adjustment: Adjustment, groups: Groups) -> Observations:
+        """Take the links as they are."""
+        terms = adjustment.terms
+        freedom = np.full(len(groups), adjustment.family.freedom)
+        return cls(terms.ends, terms.side_i, terms.side_j, freedom, groups, _stretches(adjustment))
+
+    def taken_apart(self, adjustment: Adjustment, camera: Camera, assumed: NDArray[np.float64]) -> Observations:
+        """Return calm links as they were measured, of the first group, and apart from them the camera, the last."""
+        keys = pair_key(*self.ends.T)
+        used = np.flatnonzero(np.isin(pair_key(*camera.ends.T), keys))  # others are held
+        at = np.searchsorted(keys, pair_key(*camera.ends[used].T))
+        measured, known = camera.sides(adjustment.outline, assumed[0], assumed[-1])
+        side_i, side_j = self.side_i.copy(), self.side_j.copy()
+        side_i[at], side_j[at] = (side[used] for side in measured)
+        return Observations(
+            np.concatenate([self.ends, self.ends[at]]),
+            np.concatenate([side_i, known[0][used]]),
+            np.concatenate([side_j, known[1][used]]),
+            np.append(self.freedom, np.full(len(at), LINEAR_FREEDOM)),
+            np.append(self.group, np.full(len(at), len(assumed) - 1)),
+            np.append(self.stretch, self.stretch[at]),
+        )
+
+    def check(self, covariance: LocalCovariance) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the squared residual and the redundancy (n,) of each, in units of its noise."""
+        maps, inverses = covariance.maps_in_units
+        relative = square(compose(inverses[self.ends[:, 0]], maps[self.ends[:, 1]]))
+        # The adjustment's lengths are in units of the frame, the noise of a link in pixels.
+        unit = covariance.adjustment.outline.unit
+        squares = np.sum((relative @ self.side_j - self.side_i) ** 2, axis=(1, 2)) * unit**2
+        known = np.trace(covariance.of_relations(covariance.relations(self.ends, self.side_j)), axis1=1, axis2=2)
+        return squares, np.maximum(self.freedom - known, 0.0)
 
 
 def _misfit(
@@ -160,28 +227,34 @@ class _Doubts:
     """Where refused pairs were thought to be, in units of a frame's half size, and how surely at a factor of one."""
 
     place: NDArray[np.float64]  # (r, 2)
-    deviation: NDArray[np.float64]
+    deviation: NDArray[np.float64]  # which grows with a power of the factor
+    power: float = 1.0
 
     @classmethod
-    def of(cls, covariance: LocalCovariance, refused: PairNumbers, assumed: float) -> _Doubts:
+    def of(cls, covariance: LocalCovariance, refused: PairNumbers, assumed: float, power: float = 1.0) -> _Doubts:
         outline = covariance.adjustment.outline
         half = np.array([outline.width, outline.height]) / 2.0
         seen = covariance.of_pairs(refused)
-        return cls((seen.mean[:, 0] - outline.centre) / half, np.sqrt(seen.cov[:, 0, ::2]) / half / assumed)
+        deviation = np.sqrt(seen.cov[:, 0, ::2]) / half / assumed**power
+        return cls((seen.mean[:, 0] - outline.centre) / half, deviation, power)
 
     def slope(self, log_factor: float) -> float:
         """Return the derivative by log s of -Σ log of the probability that they do not overlap."""
-        deviation = self.deviation * np.exp(log_factor)
+        deviation = self.deviation * np.exp(self.power * log_factor)
         above, below = (1.0 - self.place) / deviation, (1.0 + self.place) / deviation
         inside = ndtr(above) + ndtr(below) - 1.0
         change = -(above * np.exp(-0.5 * above**2) + below * np.exp(-0.5 * below**2)) / np.sqrt(2.0 * np.pi)
         both = inside.prod(axis=1)
         grown = change[:, 0] * inside[:, 1] + inside[:, 0] * change[:, 1]
-        return float(np.sum(TRUSTED * grown / (1.0 - TRUSTED * both)))
+        return self.power * float(np.sum(TRUSTED * grown / (1.0 - TRUSTED * both)))
 
 
 def _most_likely(
-    squares: NDArray[np.float64], redundancy: NDArray[np.float64], stretches: Groups, doubts: _Doubts | None
+    squares: NDArray[np.float64],
+    redundancy: NDArray[np.float64],
+    stretches: Groups,
+    doubts: _Doubts | None,
+    deviation: float = PRIOR_DEVIATION,
 ) -> float:
     """Return s of a group of links from their squared residuals (n,), in units of what they say, and redundancies.
 
@@ -195,7 +268,7 @@ def _most_likely(
     def slope(log_factor: float) -> float:
         """Return the derivative of -log p, which grows with `log_factor` but for what refusals tell."""
         shares = np.minimum(bent * np.exp(-2.0 * log_factor), LARGEST_SHARE * checked)
-        told = expected - float(np.sum(shares)) + log_factor / PRIOR_DEVIATION**2
+        told = expected - float(np.sum(shares)) + log_factor / deviation**2
         return told if doubts is None else told + doubts.slope(log_factor)
 
     lowest, highest = np.log(EXTREMES)

@@ -74,7 +74,7 @@ class Agreement:
     def _residual(self, link: Link) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return (P - T̂) R (6,) and its derivatives by δ_i and δ_j (6, 2·freedom)."""
         outline, tangent = self.adjustment.outline, self.adjustment.family.tangent
-        side_i, side_j = normalised(link, outline.unit_from_pixels)
+        side_i, side_j = normalised(link.i_from_j, link.root, outline.unit_from_pixels)
         i, j = link.pair.i, link.pair.j
         relative = square(compose(invert(self._unit_maps[i]), self._unit_maps[j]))
         mapped = relative @ side_j

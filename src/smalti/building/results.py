@@ -100,6 +100,7 @@ def summarise(
     return {
         "noise": chain.noise,
         "noise_factors": list(loop.factors),
+        "turn": loop.turn,
         "chain_predicted_px": start.predicted_error_px,
         "predicted_error_px": loop.predicted_error_px,
         "error_bound_px": loop.error_bound_px,

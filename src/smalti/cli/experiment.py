@@ -47,6 +47,11 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument("--batch", type=int, default=1, metavar="K", help="questions asked before the next choice (1)")
     parser.add_argument(
+        "--learned",
+        action="store_true",
+        help="noise and camera are learned whatever the strategy, so that nothing but the questions differs",
+    )
+    parser.add_argument(
         "--out",
         type=Path,
         required=True,
@@ -85,6 +90,7 @@ def run(options: argparse.Namespace) -> None:
             looks=options.looks,
             chain_noise=options.chain_noise,
             batch=options.batch,
+            learned=options.learned,
         )
         for name in names
     }

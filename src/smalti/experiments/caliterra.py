@@ -101,7 +101,14 @@ class Caliterra:
         return self.matches.drawn(np.random.default_rng(seed))
 
     def start(
-        self, agent: PrecomputedAgent, external: ExternalModel, strategy: Strategy, family: Family, stop_rule: StopRule
+        self,
+        agent: PrecomputedAgent,
+        external: ExternalModel,
+        strategy: Strategy,
+        family: Family,
+        stop_rule: StopRule,
+        *,
+        learns: bool | None = None,
     ) -> ActiveLoop:
         """Begin as a build does: with the chain and the triangles that measure its noise."""
 
@@ -120,6 +127,7 @@ class Caliterra:
             stop_rule=stop_rule,
             priors=chain.guesses,
             noise=chain.noise,
+            learns=learns,
             largest_chi2=LARGEST_CHI2,
         )
 

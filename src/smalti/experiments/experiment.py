@@ -53,9 +53,16 @@ class Experiment(Protocol):
         ...
 
     def start(
-        self, agent: PrecomputedAgent, external: ExternalModel, strategy: Strategy, family: Family, stop_rule: StopRule
+        self,
+        agent: PrecomputedAgent,
+        external: ExternalModel,
+        strategy: Strategy,
+        family: Family,
+        stop_rule: StopRule,
+        *,
+        learns: bool | None = None,
     ) -> ActiveLoop:
-        """Return the state before the first question."""
+        """Return the state before the first question; whether it `learns` is the strategy's choice unless given."""
         ...
 
     def relative_rmsd(self, mosaic_from_frame: Transforms) -> float:

@@ -44,6 +44,7 @@ class RunSettings:
     looks: str = "own"
     chain_noise: float = 1.0  # the chain's real noise, in units of what its landmarks say
     batch: int = 1
+    learned: bool = False  # noise and camera, whatever the strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,7 @@ def perform(settings: RunSettings, pictured: bool, on_answer: Callable[[], None]
         strategy_named(settings.strategy),
         family_named(settings.family),
         StopRule(budget=settings.queries),
+        learns=True if settings.learned else None,
     )
     mosaic = state.refined.mosaic_from_frame
     rows = [_measure(experiment, state, mosaic, begin)]

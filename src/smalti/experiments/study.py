@@ -31,6 +31,7 @@ class StudySettings:
     looks: str = "own"
     chain_noise: float = 1.0
     batch: int = 1
+    learned: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 < self.chain_noise < math.inf:
@@ -74,6 +75,7 @@ class StudySettings:
             self.looks,
             self.chain_noise,
             self.batch,
+            self.learned,
         )
 
 

@@ -31,6 +31,7 @@ def summarise(settings: StudySettings, runs: list[Run]) -> dict[str, Any]:
         "looks": settings.looks,
         "chain_noise": settings.chain_noise,
         "batch": settings.batch,
+        "learned": settings.learned,
         "level_to_reach_px": {str(seed): level for seed, level in levels.items()},
         "strategies": {name: _summarise_strategy(settings, mine, levels) for name, mine in by_strategy.items()},
     }

@@ -77,12 +77,26 @@ class World:
         return [landmarks for landmarks in consecutive if landmarks is not None]
 
     def start(
-        self, agent: PrecomputedAgent, external: ExternalModel, strategy: Strategy, family: Family, stop_rule: StopRule
+        self,
+        agent: PrecomputedAgent,
+        external: ExternalModel,
+        strategy: Strategy,
+        family: Family,
+        stop_rule: StopRule,
+        *,
+        learns: bool | None = None,
     ) -> ActiveLoop:
         """Begin with the chain alone."""
         chain = self.chain(agent)
         return ActiveLoop.start(
-            self.frames, OUTLINE, chain, external=external, strategy=strategy, family=family, stop_rule=stop_rule
+            self.frames,
+            OUTLINE,
+            chain,
+            external=external,
+            strategy=strategy,
+            family=family,
+            stop_rule=stop_rule,
+            learns=learns,
         )
 
     def relative_rmsd(self, mosaic_from_frame: Transforms) -> float:

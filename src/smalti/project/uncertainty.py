@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.adjustment.adjustment import Adjustment
-from smalti.adjustment.link import Link, fit_link
+from smalti.adjustment.link import Link, fit_link, stacked
+from smalti.adjustment.motion import calm
 from smalti.adjustment.spread import spread_relative_to
 from smalti.errors import ProjectError, SingularSystemError
 from smalti.geometry.affine import homogeneous
@@ -72,7 +73,8 @@ def _weighted_links(project: Project, placements: Mapping[int, Placement]) -> It
     place = {number: n for n, number in enumerate(sorted(placements))}
     weights = {entry.pair: entry.weight for entry in project.links if entry.state is LinkState.BELIEVED}
     noise = float(project.store.fact("noise"))
-    chain, matcher, person = project.store.fact("noise_factors", (1.0, 1.0, 1.0))
+    chain, matcher, person, *_ = project.store.fact("noise_factors", (1.0, 1.0, 1.0))
+    turn = project.store.fact("turn", None)
     for entry in project.placed_by:
         pair, landmarks = entry.answer.pair, entry.answer.landmarks
         weight = 1.0 if entry.role is Role.ASIDE else weights.get(pair)
@@ -83,4 +85,8 @@ def _weighted_links(project: Project, placements: Mapping[int, Placement]) -> It
             own_noise = noise * chain
         else:
             own_noise = person if entry.answer.author is Author.PERSON else noise * matcher
-        yield replace(link, root=link.root * (np.sqrt(weight) / own_noise))
+        link = replace(link, root=link.root / own_noise)
+        if entry.role is Role.CHAIN and turn is not None:
+            maps, roots = calm(*stacked([link]), turn)
+            link = link.changed(maps[0], roots[0])
+        yield replace(link, root=link.root * np.sqrt(weight))

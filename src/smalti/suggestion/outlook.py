@@ -24,8 +24,9 @@ AHEAD = (5, 10, 20)
 
 CONFIDENCE = 0.9
 
-MODEL_VARIANCE = 0.06
-"""Of the logarithm of the squared error: what a linear model and a sample of pairs leave out, a tenth of the error."""
+MODEL_VARIANCE, MISFIT_VARIANCE = 0.005, 0.2
+"""Of the logarithm of the squared error: what a linear model and a sample of pairs leave out, some 4 % of the error;
+and what is not known of the misfit, as far as the error is misfit."""
 
 PAIRS_SAMPLED, PAIRS_OF_ERROR = 15_000, 2000
 """Pairs that stand for all others, and those drawn from them in proportion to what they add to the error."""
@@ -58,7 +59,9 @@ class Outlook:
         square = squared_error(view, part)
         total = square + view.misfit_px**2
         # The square of the error is a sum of squared normal variables, much like a gamma variable of the same moments.
-        shape = 1.0 / ((lessons.variation + noise_variance) * (square / total) ** 2 + MODEL_VARIANCE)
+        of_noise = square / total
+        unknown = MODEL_VARIANCE + MISFIT_VARIANCE * (1.0 - of_noise)
+        shape = 1.0 / ((lessons.variation + noise_variance) * of_noise**2 + unknown)
         bound = math.sqrt(total * float(gammaincinv(shape, CONFIDENCE)) / shape)
         return cls(math.sqrt(total), bound, view.misfit_px, lessons)
 
@@ -98,11 +101,11 @@ def squared_error(view: View, part: NDArray[np.int64] | None = None) -> float:
     """
     sample = Sample.of(view, view.steady, PAIRS_SAMPLED)
     seen = Seen.of(view, sample.pairs)
-    weight = sample.stands_for * Posterior.of(view).of_seen(seen)
+    points, share = shared_points(seen.centres, view.adjustment.outline)
+    weight = sample.stands_for * Posterior.of(view).of_seen(seen) * share
     if part is not None:
         i, j = sample.pairs.T
         weight *= part[i] == part[j]
     chosen, factor = draw(weight * seen.centres.spread, weight, PAIRS_OF_ERROR)
-    points = shared_points(seen.centres.chosen(chosen), view.adjustment.outline)[0]
-    covariances = view.covariance.of_relations(view.covariance.relations(seen.pairs[chosen], points))
+    covariances = view.covariance.of_relations(view.covariance.relations(seen.pairs[chosen], points[chosen]))
     return float(np.sum(factor**2 * np.trace(covariances, axis1=1, axis2=2)))

@@ -15,8 +15,14 @@ from smalti.records import PairNumbers
 from smalti.suggestion.acceptance import acceptance
 from smalti.suggestion.evidence import Evidence, update
 from smalti.suggestion.refusals import Refusals
-from smalti.suggestion.survey import Seen, far_pairs, near_pairs
+from smalti.suggestion.survey import REACHES, Seen, far_pairs, near_pairs
 from smalti.suggestion.view import View
+
+FAINTEST = 1e-12
+"""A smaller probability is none."""
+
+NEGLIGIBLE = 0.02
+"""A kind of pairs of which fewer get a yes is not looked for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,14 +61,28 @@ class Posterior:
 
     def of_seen(self, seen: Seen) -> NDArray[np.float64]:
         """Return the probability (n,) of pairs that were looked at; of those that were answered, what is known."""
-        prior = kinds(seen.within)
-        prior[:, 0] *= self.refusals.discount(seen)
+        prior = self._discounted(seen)
         probability: NDArray[np.float64] = np.sum(
             update(prior, self.evidence.of(seen.external)) * self.acceptance, axis=1
         )
         probability[self.view.is_settled(seen.pairs)] = 0.0
         probability[self.view.is_linked(seen.pairs)] = 1.0
         return probability
+
+    def _discounted(self, seen: Seen) -> NDArray[np.float64]:
+        """Return how probably pairs are of each kind (n, kinds) by their place, given what was refused beside them.
+
+        What is less likely to be accepted is as much more likely to be what would not be.
+        """
+        prior = kinds(seen.within)
+        accepted = self.acceptance > NEGLIGIBLE
+        for kind in np.flatnonzero(accepted[:-1]):
+            prior[:, kind] *= self.refusals.discount(seen, REACHES[kind], self.acceptance[kind])
+        rest, total = prior[:, ~accepted], prior.sum(axis=1, keepdims=True)
+        unlike = rest.sum(axis=1, keepdims=True)
+        prior[:, ~accepted] = rest * (1.0 + (1.0 - total) / np.maximum(unlike, FAINTEST))
+        prior[:, -1:] += (1.0 - total) * (unlike <= FAINTEST)
+        return prior
 
     def of_pairs(self, pairs: PairNumbers) -> NDArray[np.float64]:
         """Return the probability of pairs (n, 2), i ≤ j."""

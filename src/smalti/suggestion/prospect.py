@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from smalti.adjustment.centres import PairCentres
 from smalti.records import pair_key
 from smalti.suggestion.lessons import Lessons
-from smalti.suggestion.posterior import Posterior
+from smalti.suggestion.posterior import NEGLIGIBLE, Posterior
 from smalti.suggestion.search import search
 from smalti.suggestion.survey import REACHES, Seen, probability_within
 from smalti.suggestion.view import View
@@ -23,8 +23,8 @@ CANDIDATES = 1000
 FAINTEST = 1e-3
 """Of the largest such reward: what a candidate must have."""
 
-NEGLIGIBLE = 0.02
-"""A kind of pairs of which fewer get a yes is not looked for."""
+LOST = 0.3
+"""Of a frame's side: where half of the squared error counts, and of larger ones less."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,18 +60,24 @@ class Prospect:
         stand_for = np.where(known, 0.0, posterior.near_stand_for)
         mattering = Seen.joined(candidates, near)
         weight = np.append(likely, stand_for * posterior.of_seen(near))
-        # Where the maps cannot follow what was measured, no answer brings an error below that.
-        return cls(candidates, likely, mattering, weight * _removable(mattering, view.misfit_px))
+        return cls(candidates, likely, mattering, weight * _curable(mattering, view.misfit_px))
 
     def _within(self, part: NDArray[np.int64]) -> Prospect:
         i, j = self.mattering.pairs.T
         return replace(self, weight=self.weight * (part[i] == part[j]))
 
 
-def _removable(seen: Seen, misfit_px: float) -> NDArray[np.float64]:
-    """Return which share (n,) of the squared error of pairs answers may remove."""
-    spread = seen.centres.spread
-    share: NDArray[np.float64] = spread / np.maximum(spread + misfit_px**2, np.finfo(np.float64).tiny)
+def _curable(seen: Seen, misfit_px: float) -> NDArray[np.float64]:
+    """Return which share (n,) of the squared error of pairs counts.
+
+    Where the maps cannot follow what was measured, no answer brings an error below that. And what is lost is lost: a
+    frame that is off by three of its widths is no worse than one that is off by one, and not to be asked about until
+    nothing is left to ask.
+    """
+    spread, outline = seen.centres.spread, seen.centres.outline
+    lost = LOST**2 * outline.width * outline.height
+    removable = spread / np.maximum(spread + misfit_px**2, np.finfo(np.float64).tiny)
+    share: NDArray[np.float64] = removable * lost / (lost + spread)
     return share
 
 

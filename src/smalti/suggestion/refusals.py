@@ -38,12 +38,15 @@ class Refusals:
     pairs: PairNumbers  # (r, 2)
     centres: PairCentres
 
-    def discount(self, seen: Seen) -> NDArray[np.float64]:
-        """Return how much less likely every pair (n,) is to overlap, as a factor of P^pos."""
+    def discount(self, seen: Seen, reach: float, accepted: float) -> NDArray[np.float64]:
+        """Return how much less likely every pair (n,) is to be within reach, as a factor.
+
+        The reach is in frame sizes; of the pairs that are within it, so many would have been accepted.
+        """
         left = np.ones(len(seen.pairs))
         if not len(self.pairs):
             return left
-        size = np.array([seen.centres.outline.width, seen.centres.outline.height])
+        size = reach * np.array([seen.centres.outline.width, seen.centres.outline.height])
         place, refused_at = seen.centres.mean[:, 0], self.centres.mean[:, 0]
         # Boxes that are thought to lie beside each other do not share much.
         near = [np.flatnonzero((np.abs(place - refused) < size).all(axis=1)) for refused in refused_at]
@@ -56,6 +59,7 @@ class Refusals:
             self.centres.cov[refusal, 0, ::2],
             self._difference(seen.pairs[pair], self.pairs[refusal]),
             size,
+            TRUSTED * accepted,
         )
         np.multiply.at(left, pair, factors)
         return left
@@ -78,6 +82,7 @@ def _left(
     refused_variance: NDArray[np.float64],
     difference: NDArray[np.float64],
     size: NDArray[np.float64],
+    trusted: float,
 ) -> NDArray[np.float64]:
     """Return what is left of P^pos (n,) of a normal place, given that another is not in its box; along x times y."""
     result = np.empty(len(place))
@@ -88,7 +93,7 @@ def _left(
             common = min(max((own + other - difference[n, axis]) / 2.0, 0.0), math.sqrt(own * other))
             both *= _given_own(place[n, axis], own, refused_at[n, axis], other, common, half)
             refused *= _inside(refused_at[n, axis], math.sqrt(other), half)
-        result[n] = min((1.0 - TRUSTED * both) / (1.0 - TRUSTED * refused), 1.0)
+        result[n] = min((1.0 - trusted * both) / (1.0 - trusted * refused), 1.0)
     return result
 
 
