@@ -22,7 +22,7 @@ from smalti.experiments.matches import keep_matches, load_matches
 from smalti.experiments.matching import match_all
 from smalti.geometry.family import AFFINE
 from smalti.interchange.landmarks_csv import read_landmarks
-from smalti.loop import StopRule
+from smalti.loop import ActiveLoop, StopRule
 from smalti.suggestion.strategies import strategy_named
 
 SETS = ("brighton", "dendritic_cols0-2", "copr", "obriens", "caliterra")
@@ -40,22 +40,26 @@ def main() -> None:
     options.keep.mkdir(parents=True, exist_ok=True)
     rows, ratios = [], []
     for name in options.sets.split(","):
-        needed, logs = zip(*(compare(name, seed, options.queries, options.keep) for seed in seeds), strict=True)
-        answers, log = np.mean(needed, axis=0), np.mean(logs, axis=0)
+        found = [compare(name, seed, options.queries, options.keep) for seed in seeds]
+        answers, log, calmed = (np.mean(some, axis=0) for some in zip(*found, strict=True))
         ratios.append(answers[1] / answers[0])
-        rows.append([name, *(f"{mean:.1f}" for mean in answers), f"{ratios[-1]:.2f}", *(f"{mean:.3f}" for mean in log)])
+        means = [*(f"{mean:.1f}" for mean in answers), f"{ratios[-1]:.2f}", *(f"{mean:.3f}" for mean in log)]
+        rows.append([name, *means, f"{calmed:.1%}"])
         print(f"{name}: {answers[0]:.1f} and {answers[1]:.1f} answers", flush=True)
-    rows.append(["mean of the ratios", "", "", f"{np.mean(ratios):.2f}", "", ""])
-    print_table(["answers to reach the error", *STRATEGIES, "ratio", "mean log10 px, paper", "smalti"], rows)
+    rows.append(["mean of the ratios", "", "", f"{np.mean(ratios):.2f}", "", "", ""])
+    columns = [*STRATEGIES, "ratio", "mean log10 px, paper", "smalti", "turning put down to noise"]
+    print_table(["answers to reach the error", *columns], rows)
 
 
-def compare(name: str, seed: int, queries: int, keep: Path) -> tuple[list[int], list[float]]:
-    """Return the answers that each strategy needs, and the mean of log10 of its error."""
+def compare(name: str, seed: int, queries: int, keep: Path) -> tuple[list[int], list[float], float]:
+    """Return the answers that each strategy needs, the mean of log10 of its error, and how calm the camera is."""
     experiment = load(name, seed, keep)
-    errors = [run(experiment, strategy, seed, queries) for strategy in STRATEGIES]
+    errors, states = zip(*(run(experiment, strategy, seed, queries) for strategy in STRATEGIES), strict=True)
     level = GOOD_ENOUGH * errors[0][-1]
     needed = [last_above(error, level) + 1 for error in errors]
-    return needed, [float(np.log10(error[1:]).mean()) for error in errors]
+    camera = states[-1].camera
+    calmed = float("nan") if camera is None else camera.calmed_by(1.0, 1.0)
+    return needed, [float(np.log10(error[1:]).mean()) for error in errors], calmed
 
 
 def load(name: str, seed: int, keep: Path) -> Caliterra:
@@ -69,13 +73,13 @@ def load(name: str, seed: int, keep: Path) -> Caliterra:
     return Caliterra(matches, read_landmarks(folder / "landmarks.csv"), np.zeros((frames, 2)), seed)
 
 
-def run(experiment: Caliterra, strategy: str, seed: int, queries: int) -> NDArray[np.float64]:
-    """Return the error after every answer (queries + 1,); a run that ends early keeps its last."""
+def run(experiment: Caliterra, strategy: str, seed: int, queries: int) -> tuple[NDArray[np.float64], ActiveLoop]:
+    """Return the error after every answer (queries + 1,), and the first state; a run that ends early keeps its last."""
     agent = experiment.agent(seed, chain_noise=1.0)
     state = experiment.start(agent, experiment.external, strategy_named(strategy), AFFINE, StopRule(budget=queries))
     states = [state, *state.run(agent)]
     errors = [experiment.relative_rmsd(each.refined.mosaic_from_frame) for each in states]
-    return np.array(errors + errors[-1:] * (queries + 1 - len(errors)))
+    return np.array(errors + errors[-1:] * (queries + 1 - len(errors))), state
 
 
 if __name__ == "__main__":

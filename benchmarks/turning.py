@@ -44,7 +44,8 @@ def turns(name: str, rate: float, frames: int, rng: np.random.Generator) -> NDAr
     if name == "each time anew":
         return rng.normal(0.0, rate, size=(steps, 2, 2))
     course = np.ones(steps) if name == "always the same way" else np.sin(np.arange(steps) / steps * 4.0 * np.pi)
-    return rate * course[:, None, None] * TURN
+    turned: NDArray[np.float64] = rate * course[:, None, None] * TURN
+    return turned
 
 
 def drifts(beyond: NDArray[np.float64], rng: np.random.Generator) -> tuple[float, float, float]:

@@ -1,0 +1,69 @@
+"""How well the error is foretold: now, and after the next 5, 10 and 20 answers.
+
+    python benchmarks/outlook.py [--worlds raster:300,wander:600,circle:1000,caliterra:75] [--seeds 1,2,3] [--keep DIR]
+
+Printed is the real error over the foretold one, the median over seeds, by how many answers had been given when it was
+foretold. What real frames take long to match is kept in the folder given.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from claims import print_table
+from smalti.experiments.experiment import experiment_named
+from smalti.geometry.family import AFFINE
+from smalti.loop import StopRule
+from smalti.suggestion.outlook import AHEAD
+from smalti.suggestion.strategies.smalti import Smalti
+
+ASKED = (0, 5, 10, 20, 40)
+"""Answers after which something is foretold."""
+
+Ratios = dict[tuple[int, int], float]
+"""By the answers given, and how many more were foretold."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--worlds", default="raster:300,wander:600,circle:1000", metavar="NAME:FRAMES,…")
+    parser.add_argument("--seeds", default="1,2,3", metavar="S,S,…", help="one run a seed (1,2,3)")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="where matches are kept")
+    options = parser.parse_args()
+    lines = []
+    for world in options.worlds.split(","):
+        name, frames = world.split(":")
+        runs = [
+            foretold(name, int(frames), int(seed), options.keep)
+            for seed in tqdm(options.seeds.split(","), desc=world, leave=False)
+        ]
+        for ahead in (0, *AHEAD):
+            medians = [f"{np.median([run[asked, ahead] for run in runs]):.2f}" for asked in ASKED]
+            lines.append([f"{name} {frames}", "now" if ahead == 0 else f"{ahead} answers on", *medians])
+    print_table(["real error over foretold", "", *(f"after {asked}" for asked in ASKED)], lines)
+
+
+def foretold(name: str, frames: int, seed: int, folder: Path | None) -> Ratios:
+    """Return the real error over the foretold one, of one run."""
+    experiment = experiment_named(name).make(frames, seed, folder)
+    agent = experiment.agent(seed, chain_noise=1.0)
+    budget = max(ASKED) + max(AHEAD)
+    start = experiment.start(agent, experiment.external, Smalti(), AFFINE, StopRule(budget=budget))
+    errors: list[float] = []
+    expected: Ratios = {}
+    for state in (start, *start.run(agent)):
+        asked = len(state.answers)
+        errors.append(experiment.relative_rmsd(state.refined.mosaic_from_frame))
+        if asked in ASKED:
+            expected |= {
+                (asked, ahead): px for ahead, px in {0: state.outlook.error_px, **state.outlook.ahead_px}.items()
+            }
+    return {key: errors[min(sum(key), len(errors) - 1)] / px for key, px in expected.items()}
+
+
+if __name__ == "__main__":
+    main()
