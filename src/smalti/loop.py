@@ -414,7 +414,9 @@ class ActiveLoop:
     @cached_property
     def _components(self) -> Components:
         """The noise of chain, matcher and person, as the links and the refusals tell it."""
-        return estimate_components(self.covariance, self._groups, np.array(self.factors), self._refused, self.camera)
+        return estimate_components(
+            self.covariance, self._groups, np.array(self.factors), self._refused, self.camera, alike=(CHAIN, MATCHER)
+        )
 
     @cached_property
     def _groups(self) -> NDArray[np.int64]:

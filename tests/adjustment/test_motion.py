@@ -199,3 +199,41 @@ def test_a_held_link_is_left_out():
     apart = Observations.of(without, groups_of(without)).taken_apart(without, camera, np.ones(3))
     assert len(apart.ends) == len(without.links) + len(camera.links) - 1
     assert [20, 21] not in apart.ends.tolist()
+
+
+# What bends without anyone noticing
+
+
+def bent(seed, bend, chain_noise=1.0, frames=40):
+    """A chain whose links and triangles agree that it turns, and loops that know that it does not."""
+    rng = np.random.default_rng(seed)
+    bending = np.broadcast_to(bend * np.array([[0.0, -1.0], [1.0, 0.0]]), (frames - 1, 2, 2))
+    true, wrong = path(frames, np.zeros((frames - 1, 2, 2))), path(frames, bending)
+    near = measured(wrong, [*steps(frames), *((n, n + 2) for n in range(frames - 2))], rng)
+    near = [link.changed(link.i_from_j, chain_noise * link.root) for link in near]
+    across = measured(true, [(n, frames - 1 - n) for n in range(14, 18)], rng)
+    return Adjustment(frames, OUTLINE, [*near, *across])
+
+
+def settle(adjustment, alike):
+    groups = np.where(np.diff(adjustment.ends)[:, 0] <= 2, 0, 1)
+    factors = np.ones(2)
+    for _ in range(8):
+        found = estimate_components(covariance_of(adjustment), groups, factors, alike=alike).factors
+        adjustment, factors = reweigh(adjustment, groups, factors, found), found
+    return factors
+
+
+def test_what_loops_contradict_is_not_put_down_to_them_alone():
+    chain, loops = settle(bent(1, 0.02), (0, 1))
+    apart = settle(bent(1, 0.02), None)
+    assert apart[1] > 2.0 * apart[0]
+    assert chain == loops
+    assert apart[0] < chain < apart[1]
+
+
+def test_links_that_are_alike_may_still_be_better_than_others():
+    chain, loops = settle(bent(1, 0.0, chain_noise=3.0), (0, 1))
+    assert chain > 2.0 * loops
+    chain, loops = settle(bent(1, 0.0, chain_noise=0.3), (0, 1))
+    assert chain < 0.5 * loops

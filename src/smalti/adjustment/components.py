@@ -94,12 +94,16 @@ def estimate_components(
     assumed: NDArray[np.float64],
     refused: PairNumbers | None = None,
     camera: Camera | None = None,
+    alike: tuple[int, int] | None = None,
 ) -> Components:
     """Return the noise of every group after one step from `assumed` (G,), by which the links are weighted now.
 
     The covariance must be about the refined mosaic of its links. What was `refused` (r, 2) tells of the first group,
     the chain. The last is the `camera`, of whose links what was measured and what is known beforehand are told apart;
     refusals tell of either as far as the errors of links are theirs.
+
+    Of two groups that are `alike`, the links of the second are not taken to be noisier than those of the first, and
+    than they say: what they contradict is put down to both.
     """
     observed, shares = Observations.of(covariance.adjustment, groups), {0: 1.0}
     if camera is not None:
@@ -110,15 +114,21 @@ def estimate_components(
     if camera is not None:
         deviations[-1] = CAMERA_DEVIATION
     squares, redundancy = observed.check(covariance)
-    factors, told = np.empty(len(assumed)), np.empty(len(assumed))
-    for group, before in enumerate(assumed):
-        own = observed.group == group
-        told[group] = np.sum(redundancy[own])
-        share = shares.get(group)
+    in_units = assumed[observed.group] ** 2 * squares
+
+    def most_likely(group: int, own: NDArray[np.bool_]) -> float:
+        share, before = shares.get(group), assumed[group]
         doubts = None if share is None or refused is None else _Doubts.of(covariance, refused, before, share)
         deviation = deviations[group]
-        found = _most_likely(before**2 * squares[own], redundancy[own], observed.stretch[own], doubts, deviation)
-        factors[group] = min(found, LARGEST_GROWTH * before)
+        found = _most_likely(in_units[own], redundancy[own], observed.stretch[own], doubts, deviation)
+        return min(found, LARGEST_GROWTH * float(before))
+
+    factors = np.array([most_likely(group, observed.group == group) for group in range(len(assumed))])
+    told = np.array([np.sum(redundancy[observed.group == group]) for group in range(len(assumed))])
+    if alike is not None and factors[alike[1]] > max(factors[alike[0]], 1.0):
+        common = most_likely(alike[0], np.isin(observed.group, alike))
+        factors[alike[1]] = max(common, 1.0)
+        factors[alike[0]] = common if common >= 1.0 else factors[alike[0]]
     links = slice(len(groups))
     misfit = _misfit(covariance.adjustment, squares[links], redundancy[links], groups)
     return Components(factors, told, told + 0.5 / deviations**2, misfit)
