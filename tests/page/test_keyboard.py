@@ -8,6 +8,20 @@ from playwright.sync_api import expect
 from tests.page.correspondence import given
 
 
+def test_landmarks_are_set_by_the_cursor_and_confirmed(person, program):
+    # Before anything false is said, frames are asked about that share much.
+    person.press("y")
+    person.see("frame-j").focus()
+    for at, way in enumerate((["Shift+ArrowUp"], ["Shift+ArrowLeft", "ArrowDown"], ["Shift+ArrowRight", "ArrowDown"])):
+        # Space sets the point in one frame and takes the expected place in the other; Escape lets go of the landmark.
+        person.press(*way, "Space", "Space")
+        expect(person.see("landmark")).to_have_count(at + 1)
+        person.press("Escape")
+    person.after(lambda: person.press("Enter"))
+    last = given(program)[-1]
+    assert (last["verdict"], last["landmarks"]) == ("yes", 3)
+
+
 @pytest.mark.parametrize(("key", "verdict"), [("n", "no"), ("u", "unsure")])
 def test_an_answer_is_one_key(person, program, key, verdict):
     asked = person.look().pair
@@ -23,19 +37,6 @@ def test_undo_and_redo_are_one_key_each(person, program):
     assert given(program) == with_it[:-1]
     person.after(lambda: person.press("Shift+z"))
     assert given(program) == with_it
-
-
-def test_landmarks_are_set_by_the_cursor_and_confirmed(person, program):
-    person.press("y")
-    person.see("frame-j").focus()
-    for at, way in enumerate((["Shift+ArrowUp"], ["Shift+ArrowLeft", "ArrowDown"], ["Shift+ArrowRight", "ArrowDown"])):
-        # Space sets the point in one frame and takes the expected place in the other; Escape lets go of the landmark.
-        person.press(*way, "Space", "Space")
-        expect(person.see("landmark")).to_have_count(at + 1)
-        person.press("Escape")
-    person.after(lambda: person.press("Enter"))
-    last = given(program)[-1]
-    assert (last["verdict"], last["landmarks"]) == ("yes", 3)
 
 
 def test_a_key_that_is_held_answers_one_question_only(person, program):
