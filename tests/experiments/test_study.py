@@ -324,3 +324,13 @@ def test_an_interrupted_study_goes_on_and_ends_as_if_never_interrupted(tmp_path)
     subprocess.run([*command, str(tmp_path / "b")], check=True, timeout=240)
     curves = [without_seconds((tmp_path / name / "curves.csv").read_text()) for name in "ab"]
     assert curves[0] == curves[1]
+
+
+def test_whatever_the_strategy_noise_and_camera_may_be_learned():
+    plain, learned = (
+        perform(RunSettings("raster", 60, 4, "affine", "paper", 2, learned=flag), False, lambda: None)
+        for flag in (False, True)
+    )
+    assert learned.rows[0].relative_rmsd_px < 0.5 * plain.rows[0].relative_rmsd_px
+    assert np.isfinite(learned.rows[-1].bound_px)
+    assert np.isnan(plain.rows[-1].bound_px)
