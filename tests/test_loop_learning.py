@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from smalti.errors import PairError
 from smalti.experiments.worlds import OUTLINE, raster
 from smalti.loop import CAMERA, CHAIN, MATCHER, PERSON, ActiveLoop, StopReason, StopRule
 from smalti.overlap.external import FixedProbabilities
@@ -193,3 +194,11 @@ def test_looks_are_shown_before_any_answer_and_as_trained():
     view = View(state.covariance, counting, told)
     assert view.steady is counting
     assert view.external.seen == (FRAMES, 1)
+
+
+def test_a_pair_that_is_given_twice_is_refused():
+    chain = WORLD.chain(WORLD.agent(1))
+    with pytest.raises(PairError, match="given twice"):
+        ActiveLoop.start(FRAMES, OUTLINE, [*chain, chain[3]])
+    with pytest.raises(PairError, match="given twice"):
+        ActiveLoop.start(FRAMES, OUTLINE, chain, priors=[chain[3]])

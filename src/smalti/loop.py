@@ -135,8 +135,9 @@ class ActiveLoop:
         if learns is None:
             learns = getattr(strategy, "learns", False)
         camera = Camera.of(links) if learns and family is AFFINE else None
-        by_pair = {link.pair: link for link in [*links, *guesses]} | ({} if camera is None else camera.calmed())
-        adjustment = Adjustment(frames, outline, by_pair.values(), family=family, reference=reference)
+        calm = {} if camera is None else camera.calmed()
+        calmed = [calm.get(link.pair, link) for link in links]
+        adjustment = Adjustment(frames, outline, [*calmed, *guesses], family=family, reference=reference)
         if external is None:
             external = NoExternalModel(frames)
         known = pairwise(external).frames

@@ -106,12 +106,11 @@ def estimate_components(
     than they say: what they contradict is put down to both.
     """
     observed, shares = Observations.of(covariance.adjustment, groups), {0: 1.0}
+    deviations = np.full(len(assumed), PRIOR_DEVIATION)
     if camera is not None:
         observed = observed.taken_apart(covariance.adjustment, camera, assumed)
         calmed = camera.calmed_by(assumed[0], assumed[-1])
         shares = {0: 1.0 - calmed, len(assumed) - 1: calmed}
-    deviations = np.full(len(assumed), PRIOR_DEVIATION)
-    if camera is not None:
         deviations[-1] = CAMERA_DEVIATION
     squares, redundancy = observed.check(covariance)
     in_units = assumed[observed.group] ** 2 * squares

@@ -49,7 +49,9 @@ class Camera:
     @classmethod
     def of(cls, links: Iterable[Link]) -> Camera | None:
         """Learn from a chain, None if it is too short."""
-        steps = {link.pair: link for link in sorted(links, key=lambda link: link.pair) if _is_step(link.pair)}
+        steps = {
+            link.pair: link for link in sorted(links, key=lambda link: link.pair) if link.pair.j - link.pair.i == 1
+        }
         if len(steps) < FEWEST_LINKS:
             return None
         maps, roots = stacked(steps.values())
@@ -120,7 +122,3 @@ def _noise(roots: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the variance of the entries of both columns of L (n, 2), as links of such roots (n, 3, 3) say."""
     variance: NDArray[np.float64] = np.sum(np.linalg.inv(roots)[:, :, :2] ** 2, axis=1)
     return variance
-
-
-def _is_step(pair: Pair) -> bool:
-    return pair.j - pair.i == 1
