@@ -24,10 +24,10 @@ def test_the_version_is_that_of_the_project_file_and_the_changelog():
 
 def test_folders_import_only_folders_before_them():
     order = (
-        *("errors", "compiled", "records", "geometry", "georeference", "synthetic", "frames", "rendering"),
-        *("adjustment", "registration", "appearance", "overlap", "suggestion", "interchange", "agents", "belief"),
-        "loop",
-        *("project", "film", "report", "building", "replaying", "annotation", "server", "experiments", "cli"),
+        *("errors", "compiled", "records", "geometry", "georeference", "synthetic", "frames", "rendering", "sparse"),
+        *("registration", "engine", "appearance", "overlap", "suggestion", "interchange", "agents"),
+        *("answered_loop", "loop", "paper"),
+        *("project", "film", "report", "building", "experiments", "replaying", "annotation", "server", "cli"),
     )
     for path in (ROOT / "src" / "smalti").rglob("*.py"):
         room = path.relative_to(ROOT / "src" / "smalti").with_suffix("").parts[0]

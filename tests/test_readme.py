@@ -40,7 +40,7 @@ def test_the_first_example_runs_and_reaches_its_target(capsys):
     names = {"matches": [(c.points_i, c.points_j) for c in chain], "signatures": signatures, "ask": agent.answer}
     exec(code_blocks()[1], names)
     assert names["loop"].predicted_error_px <= 2
-    assert names["mosaic_from_frame"].shape == (40, 2, 3)
+    assert names["mosaic_from_frame"].shape == (40, 3, 3)
     assert "px" in capsys.readouterr().out
 
 

@@ -4,20 +4,149 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.adjustment import Adjustment, Reference
-from smalti.adjustment.link import Link, fit_link
-from smalti.geometry.affine import apply, compose, invert
-from smalti.geometry.family import AFFINE, Family
+from smalti.engine.links import Link, fit_link
+from smalti.engine.system import System
+from smalti.geometry.affine import compose
+from smalti.geometry.lens import Lens
+from smalti.geometry.maps import AFFINE, PROJECTIVE, Family, apply_map, exponential, normalise
 from smalti.geometry.outline import Outline
-from smalti.records import Landmarks, Pair, Points, Transforms
+from smalti.records import Homographies, Landmarks, Pair, Points, Transforms
 
 # Neither square nor centred on the origin, so that no test passes by symmetry.
 OUTLINE = Outline(-0.5, -0.5, 119.5, 79.5)
+
+STEADY = (0.0, 0.0, 0.03, 0.02, 0.01, 0.01, 0.01, 0.01)
+"""Deviations of a frame's turn, scale, stretch and perspective: a drone."""
+
+
+# Cameras that tilt
+
+
+@dataclass(frozen=True, eq=False)
+class Flight:
+    """Frames whose maps to the mosaic are known, in units, and what would be measured between them."""
+
+    family: Family
+    truth: Homographies  # (N, 3, 3)
+    lens: Lens | None = None
+
+    @property
+    def frames(self) -> int:
+        return len(self.truth)
+
+    def i_from_j(self, pair: Pair) -> Homographies:
+        """The true map (3, 3), in units."""
+        return normalise(np.linalg.inv(self.truth[pair.i]) @ self.truth[pair.j])
+
+    def see(
+        self,
+        pair: Pair,
+        rng: np.random.Generator,
+        *,
+        count: int = 8,
+        sigma: float = 0.5,
+        noise: float | None = None,
+        by: tuple[float, float] = (0.0, 0.0),
+    ) -> Landmarks:
+        """Return landmarks that say σ, err by `noise` px (σ by default) and are wrong `by` some px."""
+        points_j = shared_by(self.i_from_j(pair), rng, count)
+        points_i = apply_map(self.i_from_j(pair), points_j)
+        points_i, points_j = (points * OUTLINE.unit + OUTLINE.centre for points in (points_i, points_j))
+        if self.lens is not None:
+            points_i, points_j = self.lens.bend(points_i), self.lens.bend(points_j)
+        points_i = points_i + (sigma if noise is None else noise) * rng.normal(size=points_i.shape)
+        return Landmarks(pair, points_i + by, points_j, sigma)
+
+    def links(self, pairs: Iterable[Pair], rng: np.random.Generator, **how: float) -> list[Link]:
+        """Return links of pairs as the engine takes them."""
+        return [fit_link(self.see(pair, rng, **how), OUTLINE, None, self.family) for pair in pairs]
+
+    def system(self, links: Iterable[Link], reference: int | None = None) -> System:
+        return System.of(self.frames, OUTLINE, self.family, list(links), reference)
+
+    @property
+    def chain(self) -> list[Pair]:
+        return [Pair(n, n + 1) for n in range(self.frames - 1)]
+
+    def off_px(self, maps: Homographies, pairs: Iterable[Pair] | None = None) -> NDArray[np.float64]:
+        """Return by how many px maps in units misplace the middle of what pairs show; of all that overlap."""
+        pairs = self.overlapping() if pairs is None else list(pairs)
+        found = []
+        for pair in pairs:
+            middle = shared_by(self.i_from_j(pair), np.random.default_rng(0), 30).mean(axis=0, keepdims=True)
+            told = np.linalg.inv(maps[pair.i]) @ maps[pair.j]
+            found.append(apply_map(told, middle) - apply_map(self.i_from_j(pair), middle))
+        return np.linalg.norm(np.concatenate(found), axis=1) * OUTLINE.unit
+
+    def error_px(self, maps: Homographies) -> float:
+        """The root mean square of that."""
+        return float(np.sqrt(np.mean(self.off_px(maps) ** 2)))
+
+    def overlapping(self, furthest: float = 0.6) -> list[Pair]:
+        """Pairs whose centres lie within so many frame sizes of each other."""
+        size = np.array([OUTLINE.width, OUTLINE.height]) / OUTLINE.unit
+        places = self.truth[:, :2, 2] / self.truth[:, 2:, 2] / size
+        i, j = np.triu_indices(self.frames, 1)
+        near = (np.abs(places[i] - places[j]) < furthest).all(axis=1)
+        return [Pair(a, b) for a, b in zip(i[near].tolist(), j[near].tolist(), strict=True)]
+
+
+def shared_by(i_from_j: Homographies, rng: np.random.Generator, count: int) -> Points:
+    """Return points of j (count, 2), in units, that i shows too, far from each other."""
+    half = np.array([OUTLINE.width, OUTLINE.height]) / 2.0 / OUTLINE.unit
+    points = rng.uniform(-half, half, (2000, 2))
+    inside = points[(np.abs(apply_map(i_from_j, points)) < half).all(axis=1)]
+    assert len(inside) >= count, "these frames hardly overlap"
+    chosen = [0]
+    distance = np.sum((inside - inside[0]) ** 2, axis=1)
+    while len(chosen) < count:
+        chosen.append(int(np.argmax(distance)))
+        distance = np.minimum(distance, np.sum((inside - inside[chosen[-1]]) ** 2, axis=1))
+    return inside[chosen]
+
+
+def flight(
+    rng: np.random.Generator,
+    frames: int = 24,
+    family: Family = PROJECTIVE,
+    *,
+    lane: int = 12,
+    step: float = 0.35,
+    deviations: tuple[float, ...] = STEADY,
+    lens: Lens | None = None,
+) -> Flight:
+    """Make a camera that flies lane beside lane, `step` frames further each time, held level within some deviations."""
+    row, at = np.divmod(np.arange(frames), lane)
+    size = np.array([OUTLINE.width, OUTLINE.height]) / OUTLINE.unit
+    places = np.column_stack([np.where(row % 2, lane - 1 - at, at), row]) * step * size
+    return Flight(family, at_places(rng, places, family, deviations), lens)
+
+
+def at_places(rng: np.random.Generator, places: Points, family: Family, deviations: tuple[float, ...]) -> Homographies:
+    """Return maps (N, 3, 3) of a camera at places (N, 2), turned and tilted by chance, as far as a family can be."""
+    truth = np.tile(np.eye(3), (len(places), 1, 1))
+    truth[:, :2, 2] = places
+    increments = rng.normal(size=(len(places), 8)) * np.array(deviations)
+    turned = truth @ exponential(increments[:, : family.freedom])
+    return np.ascontiguousarray(turned / turned[:, 2:, 2:])
+
+
+def across(frames: int, lane: int) -> list[Pair]:
+    """Pairs of frames that lie beside each other in neighbouring lanes."""
+    pairs = []
+    for n in range(frames):
+        row, at = divmod(n, lane)
+        beside = (row + 1) * lane + lane - 1 - at
+        if beside < frames and beside - n > 1:
+            pairs.append(Pair(n, beside))
+    return pairs
+
+
+# Cameras that look straight down
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,52 +162,6 @@ class Problem:
     def frames(self) -> int:
         return len(self.truth)
 
-    @cached_property
-    def links(self) -> list[Link]:
-        return [fit_link(landmarks, self.family) for landmarks in self.landmarks]
-
-    def adjustment(self, reference: Reference = 0, links: Iterable[Link] | None = None) -> Adjustment:
-        return Adjustment(
-            self.frames,
-            self.outline,
-            self.links if links is None else links,
-            family=self.family,
-            reference=reference,
-        )
-
-    def truth_about(self, reference: int) -> Transforms:
-        return compose(invert(self.truth[reference]), self.truth)
-
-
-def random_problem(
-    rng: np.random.Generator,
-    *,
-    frames: int = 6,
-    loops: int = 3,
-    family: Family = AFFINE,
-    noise: float = 1.0,
-    exact: bool = False,
-    unequal: bool = True,
-) -> Problem:
-    """Make a moving camera's frames, linked in a chain with some loops.
-
-    `noise` is the standard deviation of the landmarks, in pixels; about it, if `unequal`, every pair and in
-    every second pair every landmark has its own. An `exact` problem knows of the noise but has none.
-    """
-    truth = random_walk(rng, frames, family)
-    pairs = [Pair(n, n + 1) for n in range(frames - 1)]
-    apart = [Pair(i, j) for i in range(frames) for j in range(i + 2, frames)]
-    pairs += [apart[at] for at in rng.choice(len(apart), size=loops, replace=False)]
-    landmarks = []
-    for at, pair in enumerate(pairs):
-        count = int(rng.integers(4, 9))
-        points_j = spread_points(rng, count)
-        sigma: float | NDArray[np.float64] = noise
-        if unequal:
-            sigma = noise * (rng.uniform(0.3, 2.0, size=count) if at % 2 else float(rng.uniform(0.3, 2.0)))
-        landmarks.append(measured(rng, truth, pair, points_j, sigma, exact=exact))
-    return Problem(family, OUTLINE, truth, tuple(landmarks))
-
 
 def raster(rng: np.random.Generator, frames: int, loops: int, noise: float = 1.0) -> Problem:
     """Make a camera that goes straight on and comes back beside its way, linked across at `loops` places."""
@@ -88,8 +171,8 @@ def raster(rng: np.random.Generator, frames: int, loops: int, noise: float = 1.0
     truth[:, 0, 2] = np.minimum(n, frames - 1 - n) * step
     truth[:, 1, 2] = np.where(n < frames / 2, 0.0, OUTLINE.height / 3)
     pairs = [Pair(i, i + 1) for i in range(frames - 1)]
-    across = np.linspace(0, frames // 2 - 2, loops).astype(int)
-    pairs += [Pair(int(i), int(frames - 1 - i)) for i in across]
+    opposite = np.linspace(0, frames // 2 - 2, loops).astype(int)
+    pairs += [Pair(int(i), int(frames - 1 - i)) for i in opposite]
     corners_and_middle = np.vstack([OUTLINE.corners, OUTLINE.centre])
     landmarks = [measured(rng, truth, pair, corners_and_middle, noise) for pair in pairs]
     return Problem(AFFINE, OUTLINE, truth, tuple(landmarks))
@@ -97,17 +180,20 @@ def raster(rng: np.random.Generator, frames: int, loops: int, noise: float = 1.0
 
 def measured(
     rng: np.random.Generator,
-    truth: Transforms,
+    truth: Transforms | Homographies,
     pair: Pair,
     points_j: Points,
     sigma: float | NDArray[np.float64],
     *,
     exact: bool = False,
 ) -> Landmarks:
-    """Return landmarks of a pair: exact in j, with noise in i."""
-    i_from_j = compose(invert(truth[pair.i]), truth[pair.j])
+    """Return landmarks of a pair, exact in j, with noise in i; the truth may have perspective."""
+    maps = truth
+    if truth.shape[-2] == 2:
+        maps = np.concatenate([truth, np.broadcast_to([[0.0, 0.0, 1.0]], (len(truth), 1, 3))], axis=1)
+    i_from_j = np.linalg.inv(maps[pair.i]) @ maps[pair.j]
     noise = np.broadcast_to(np.asarray(sigma), (len(points_j),))[:, None] * rng.normal(size=points_j.shape)
-    points_i = apply(i_from_j, points_j) + (0.0 if exact else noise)
+    points_i = apply_map(i_from_j, points_j) + (0.0 if exact else noise)
     return Landmarks(pair, points_i, points_j, sigma)
 
 
@@ -120,7 +206,7 @@ def spread_points(rng: np.random.Generator, count: int) -> Points:
 
 
 def random_walk(rng: np.random.Generator, frames: int, family: Family) -> Transforms:
-    """Return the places of frames that each lie a random step further; frame 0 is the identity."""
+    """Return the places (N, 2, 3) of frames that each lie a random step further; frame 0 is the identity."""
     truth = [np.eye(2, 3)]
     for _ in range(frames - 1):
         truth.append(compose(truth[-1], random_map(rng, family)))
@@ -128,7 +214,7 @@ def random_walk(rng: np.random.Generator, frames: int, family: Family) -> Transf
 
 
 def random_map(rng: np.random.Generator, family: Family) -> Transforms:
-    """Return a map of the family near the identity, with a shift of a third of a frame."""
+    """Return an affine map (2, 3) of the family near the identity, with a shift of a third of a frame."""
     shift = rng.normal([OUTLINE.width / 3, 0.0], OUTLINE.height / 8)
     linear = np.eye(2)
     if family.name == "similarity":

@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from smalti.adjustment.adjustment import Adjustment
-    from smalti.adjustment.centres import Centres
-    from smalti.adjustment.covariance import Covariance
-    from smalti.adjustment.link import Link, fit_link
-    from smalti.adjustment.local_covariance import LocalCovariance
-    from smalti.adjustment.refinement import Refinement, refine
     from smalti.agents import Agent, OracleAgent, PrecomputedAgent
     from smalti.agents.person import SimulatedPerson
     from smalti.building.build import build
+    from smalti.engine.covariance import Covariance
+    from smalti.engine.estimate import Estimate
+    from smalti.engine.links import Link, fit_link
     from smalti.errors import SmaltiError
     from smalti.film.film import make_film
-    from smalti.geometry.family import AFFINE, SIMILARITY, TRANSLATION, Family
+    from smalti.geometry.lens import Lens
+    from smalti.geometry.maps import AFFINE, PROJECTIVE, RIGID, SIMILARITY, TRANSLATION, Family
     from smalti.geometry.outline import Outline
     from smalti.loop import ActiveLoop, StopReason, StopRule
     from smalti.overlap.external import ExternalModel, FixedProbabilities, NoExternalModel, PositionSensor
@@ -33,42 +31,41 @@ if TYPE_CHECKING:
     from smalti.rendering.mosaic import Mosaic
     from smalti.replaying.order import Replay
     from smalti.replaying.replay import replay
-    from smalti.suggestion.strategies import STRATEGIES, Strategy, strategy_named
+    from smalti.suggestion.strategy import Strategy
     from smalti.suggestion.view import View
     from smalti.synthetic.endoscopy.sequence import EndoscopeSequence
     from smalti.synthetic.sequence import SyntheticSequence
 
 _HOME = {
-    "AFFINE": "smalti.geometry.family",
-    "STRATEGIES": "smalti.suggestion.strategies",
-    "SIMILARITY": "smalti.geometry.family",
-    "TRANSLATION": "smalti.geometry.family",
+    "Estimate": "smalti.engine.estimate",
+    "Lens": "smalti.geometry.lens",
+    "PROJECTIVE": "smalti.geometry.maps",
+    "RIGID": "smalti.geometry.maps",
+    "AFFINE": "smalti.geometry.maps",
+    "SIMILARITY": "smalti.geometry.maps",
+    "TRANSLATION": "smalti.geometry.maps",
     "ActiveLoop": "smalti.loop",
-    "Adjustment": "smalti.adjustment.adjustment",
     "Agent": "smalti.agents",
     "Answer": "smalti.records",
-    "Centres": "smalti.adjustment.centres",
-    "Covariance": "smalti.adjustment.covariance",
+    "Covariance": "smalti.engine.covariance",
     "EndoscopeSequence": "smalti.synthetic.endoscopy.sequence",
     "Expectation": "smalti.records",
     "ExternalModel": "smalti.overlap.external",
-    "Family": "smalti.geometry.family",
+    "Family": "smalti.geometry.maps",
     "FixedProbabilities": "smalti.overlap.external",
     "Landmarks": "smalti.records",
-    "Link": "smalti.adjustment.link",
+    "Link": "smalti.engine.links",
     "NoExternalModel": "smalti.overlap.external",
     "OracleAgent": "smalti.agents",
     "Outline": "smalti.geometry.outline",
     "Pair": "smalti.records",
     "PositionSensor": "smalti.overlap.external",
     "PrecomputedAgent": "smalti.agents",
-    "LocalCovariance": "smalti.adjustment.local_covariance",
-    "Refinement": "smalti.adjustment.refinement",
     "SimulatedPerson": "smalti.agents.person",
     "SmaltiError": "smalti.errors",
     "StopReason": "smalti.loop",
     "StopRule": "smalti.loop",
-    "Strategy": "smalti.suggestion.strategies",
+    "Strategy": "smalti.suggestion.strategy",
     "Suggestion": "smalti.records",
     "Uncertainty": "smalti.project.uncertainty",
     "Verdict": "smalti.records",
@@ -81,30 +78,28 @@ _HOME = {
     "make_film": "smalti.film.film",
     "replay": "smalti.replaying.replay",
     "Replay": "smalti.replaying.order",
-    "fit_link": "smalti.adjustment.link",
-    "refine": "smalti.adjustment.refinement",
-    "strategy_named": "smalti.suggestion.strategies",
+    "fit_link": "smalti.engine.links",
 }
 
 __all__ = [
     "AFFINE",
+    "PROJECTIVE",
+    "RIGID",
     "SIMILARITY",
-    "STRATEGIES",
     "TRANSLATION",
     "ActiveLoop",
-    "Adjustment",
     "Agent",
     "Answer",
-    "Centres",
     "Covariance",
     "EndoscopeSequence",
+    "Estimate",
     "Expectation",
     "ExternalModel",
     "Family",
     "FixedProbabilities",
     "Landmarks",
+    "Lens",
     "Link",
-    "LocalCovariance",
     "Mosaic",
     "NoExternalModel",
     "OracleAgent",
@@ -113,7 +108,6 @@ __all__ = [
     "PositionSensor",
     "PrecomputedAgent",
     "Project",
-    "Refinement",
     "Replay",
     "SimulatedPerson",
     "SmaltiError",
@@ -129,9 +123,7 @@ __all__ = [
     "build",
     "fit_link",
     "make_film",
-    "refine",
     "replay",
-    "strategy_named",
 ]
 
 

@@ -29,6 +29,10 @@ NOT_PARALLEL = ("comprehension", "reduction", "inplace_binop", "setitem", "numpy
 # processor's time, and keep the core from the plain code between the loops. Read when the first kernel starts threads.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+# Numbers that lie side by side become one vector. By itself numba does that to loops only, which those over the rows of
+# small blocks are too short for. Sums keep the order in which they are written, but for `compiled_sums`.
+numba.config.SLP_VECTORIZE = 1  # type: ignore[attr-defined]
+
 WORTH_SHARING = 2000.0
 """Microseconds of work from which on it is shared: waking another thread takes time, on a busy machine a lot of it."""
 

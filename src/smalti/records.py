@@ -96,9 +96,25 @@ class Landmarks:
         return Landmarks(pair, self.points_i, self.points_j, self.sigma)
 
     @property
+    def determine_affine(self) -> bool:
+        """Whether they are enough for an affine map: three, not on one line in either frame."""
+        return len(self) >= 3 and not (are_collinear(self.points_i) or are_collinear(self.points_j))
+
+    @property
     def weights(self) -> NDArray[np.float64]:
         """(n,): 1/σ of every landmark."""
         return np.broadcast_to(1.0 / np.asarray(self.sigma), (len(self),))
+
+
+MIN_SPREAD_RATIO = 1e-3
+"""Points whose spread across their main direction is below this fraction of the spread along it are collinear: an
+affine map fitted to them would be free to shear."""
+
+
+def are_collinear(points: Points) -> bool:
+    """Tell whether points (n, 2) lie on one line."""
+    along, across = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
+    return bool(across <= MIN_SPREAD_RATIO * along)
 
 
 class Verdict(StrEnum):
@@ -134,6 +150,11 @@ class Answer:
         if self.landmarks is not None and self.landmarks.pair != self.pair:
             raise PairError(f"pair {self.pair}: the landmarks belong to pair {self.landmarks.pair}")
 
+    def of_pair(self, pair: Pair) -> Answer:
+        """Return the same answer under other numbers of the two frames, in the same order."""
+        landmarks = None if self.landmarks is None else self.landmarks.of_pair(pair)
+        return Answer(pair, self.verdict, landmarks, self.reason, self.author)
+
     @classmethod
     def yes(cls, landmarks: Landmarks, reason: str = "", author: Author = Author.MATCHER) -> Answer:
         """Say that the frames overlap, and where."""
@@ -154,7 +175,7 @@ class Answer:
 class Expectation:
     """Where a pair's second frame is thought to lie in the first, before anybody looks."""
 
-    i_from_j: Transforms  # (2, 3)
+    i_from_j: Homographies  # (3, 3); (2, 3) for an affine one
     sigma_px: float  # of each coordinate of the centre of j in i; infinite if nothing is known
 
 

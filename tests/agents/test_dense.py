@@ -40,9 +40,3 @@ def test_it_looks_where_it_is_told_at_the_frames_of_the_pair(asked):
 def test_told_nothing_it_looks_anywhere(asked):
     agent().answer(PAIR)
     assert math.isinf(asked[0][2].sigma_px)
-
-
-@pytest.mark.parametrize("linear", [np.diag([0.2, 0.1]), np.diag([1.0, -1.0]), np.diag([24.0, 7.8])])
-def test_told_what_no_camera_does_it_looks_anywhere(asked, linear):
-    agent().answer_expecting(PAIR, Expectation(np.column_stack([linear, [3.0, 4.0]]), 2.0))
-    assert math.isinf(asked[0][2].sigma_px)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.adjustment.link import fit_link
 from smalti.agents.matcher import CallableAgent, KeypointAgent
 from smalti.errors import UsageError
 from smalti.geometry.outline import Outline
+from smalti.paper.affine_links import fit_affine_link
 from smalti.records import Answer, Pair, Verdict
 from smalti.registration.fitting import FitSettings
 from tests.registration.scenes import apart, flight, keypoints, largest_error, overlapping
@@ -40,7 +40,7 @@ def test_keypoints_of_overlapping_frames_give_a_yes_near_the_truth():
     answer = agent.answer(pair)
     assert answer.pair == pair
     assert answer.landmarks is not None
-    assert largest_error(fit_link(answer.landmarks).i_from_j, pair) < 0.3
+    assert largest_error(fit_affine_link(answer.landmarks).i_from_j, pair) < 0.3
 
 
 def test_keypoints_of_frames_apart_give_a_no_with_a_reason():

@@ -106,4 +106,4 @@ def redo(session: Session):
 def error_px(session: Session) -> float:
     """RMS of the live mosaic against the truth."""
     mosaic = session.mosaic()
-    return walk().truth_error(np.array(mosaic.maps).reshape(-1, 2, 3), mosaic.numbers).rms
+    return walk().truth_error(np.array(mosaic.maps).reshape(-1, 3, 3), mosaic.numbers).rms

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from smalti.annotation.exports import (
+    Placed,
     export,
     export_landmarks,
     export_mosaic,
@@ -20,6 +21,7 @@ from smalti.annotation.exports import (
     export_transforms,
 )
 from smalti.errors import OutputError, UnknownNameError
+from smalti.geometry.lens import Lens
 from smalti.interchange.landmarks_csv import read_landmarks
 from smalti.interchange.transforms_json import CONVENTION
 from smalti.project.entries import FrameEntry, Role
@@ -55,6 +57,11 @@ def finished(tmp_path):
         yield project
 
 
+def placed_at(project, second):
+    """The first frame where it is, and the second one."""
+    return Placed({0: shift(0, 0), 1: second}, {0: 0.0, 1: 0.5}, 0, Lens(project.outline))
+
+
 def unpacked(project, folder):
     path = export_project(project)
     try:
@@ -81,17 +88,18 @@ def test_landmarks_of_no_answer_are_a_header_alone():
 
 
 def test_transforms_are_those_given_and_say_why_the_other_frames_have_none(fresh):
-    maps = {number: MAPS[number] for number in (1, 2)}
-    content = json.loads(export_transforms(fresh, maps, {1: 0.25, 2: 0.5}))
+    lens = Lens(fresh.outline, 0.02)
+    placed = Placed({number: MAPS[number] for number in (1, 2)}, {1: 0.25, 2: 0.5}, 2, lens)
+    content = json.loads(export_transforms(fresh, placed))
     assert content["convention"] == CONVENTION
     assert (content["frame_width"], content["frame_height"]) == (fresh.width, fresh.height)
     assert content["reference_frames"] == [2]
+    assert content["lens"] == lens.record
     assert [(frame["frame"], frame["label"], frame["sigma_px"]) for frame in content["frames"]] == [
         (1, "1.png", 0.25),
         (2, "2.png", 0.5),
     ]
     for frame in content["frames"]:
-        np.testing.assert_array_equal(frame["affine"], MAPS[frame["frame"]])
         np.testing.assert_array_equal(frame["final"], MAPS[frame["frame"]])
     assert content["not_placed"] == [
         {"frame": 0, "reason": "is not joined to this mosaic"},
@@ -99,25 +107,27 @@ def test_transforms_are_those_given_and_say_why_the_other_frames_have_none(fresh
     ]
 
 
-def test_transforms_say_nothing_of_an_uncertainty_that_is_not_known(fresh):
-    text = export_transforms(fresh, MAPS).decode()
-    assert "sigma" not in text
-    assert "NaN" not in text
-    assert len(json.loads(text)["frames"]) == 4
-
-
 def test_the_mosaic_shows_its_frames_where_their_maps_put_them(finished):
-    maps = {0: shift(0, 0), 1: shift(50, 0)}
-    image = cv2.imdecode(np.frombuffer(export_mosaic(finished, maps), np.uint8), cv2.IMREAD_UNCHANGED)
+    placed = placed_at(finished, shift(50, 0))
+    image = cv2.imdecode(np.frombuffer(export_mosaic(finished, placed), np.uint8), cv2.IMREAD_UNCHANGED)
     assert image.shape == (60, 130, 4)
     assert (image[..., 3] == 255).all()
     truth = frame_of(shift(0, 0), 130, 60)
     assert np.abs(image[..., 2::-1].astype(float) - truth)[4:-4, 4:-4].mean() < 6
 
 
+def test_the_mosaic_is_drawn_through_its_lens(finished):
+    straight, bent = (
+        export_mosaic(finished, Placed({0: shift(0, 0)}, {0: 0.0}, 0, Lens(finished.outline, k1))) for k1 in (0.0, 0.1)
+    )
+    sizes = [cv2.imdecode(np.frombuffer(image, np.uint8), cv2.IMREAD_UNCHANGED).shape for image in (straight, bent)]
+    assert sizes[1][0] > sizes[0][0]
+    assert sizes[1][1] > sizes[0][1]
+
+
 def test_the_mosaic_is_transparent_where_no_frame_is_and_reduced_to_fit_a_screen(finished):
-    maps = {0: shift(0, 0), 1: shift(3920, 0)}
-    image = cv2.imdecode(np.frombuffer(export_mosaic(finished, maps), np.uint8), cv2.IMREAD_UNCHANGED)
+    placed = placed_at(finished, shift(3920, 0))
+    image = cv2.imdecode(np.frombuffer(export_mosaic(finished, placed), np.uint8), cv2.IMREAD_UNCHANGED)
     assert image.shape == (30, 2000, 4)
     assert (image[:, 100:1900, 3] == 0).all()
     assert (image[2:-2, 2:38, 3] == 255).all()
@@ -200,8 +210,7 @@ def test_a_failed_export_leaves_nothing_behind(finished, monkeypatch):
     ],
 )
 def test_every_export_is_known_by_its_name(finished, name, media_type):
-    maps = {0: shift(0, 0), 1: shift(50, 0)}
-    kind, content = export(name, finished, maps)
+    kind, content = export(name, finished, placed_at(finished, shift(50, 0)))
     assert kind == media_type
     if isinstance(content, bytes):
         first = {"landmarks.csv": b"frame_i,", "transforms.json": b"{", "mosaic.png": b"\x89PNG"}[name]
@@ -213,4 +222,4 @@ def test_every_export_is_known_by_its_name(finished, name, media_type):
 
 def test_refuses_an_export_that_does_not_exist(finished):
     with pytest.raises(UnknownNameError, match=r"unknown export 'passwords.txt': choose from landmarks\.csv"):
-        export("passwords.txt", finished, {})
+        export("passwords.txt", finished, placed_at(finished, shift(50, 0)))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import replace
 
 import pytest
 
 from smalti.annotation import foresight
-from smalti.annotation.outlook import describe_outlook
+from smalti.annotation.messages import CheckLandmarks
 from smalti.suggestion.lessons import Lessons
-from tests.annotation.people import answer_next, give, opened
+from tests.annotation.people import answer_next, give, marks, opened
 
 PATIENCE_SECONDS = 60
 
@@ -67,21 +66,6 @@ def test_an_answer_that_comes_while_it_is_foretold_does_not_wait_for_the_rest(fo
         assert len(supposed) < 10
 
 
-def test_with_the_papers_strategy_too_the_outlook_goes_on_where_the_errors_end(folder):
-    with opened(folder, strategy="paper") as session:
-        answer_next(session)
-        told, now = wait_for_outlook(session), session.state().predicted_px
-        assert 0 < told.ahead[-1].predicted_px <= told.ahead[0].predicted_px <= now < told.bound_px
-
-
-def test_a_loop_that_does_not_learn_has_an_outlook(folder):
-    with opened(folder, strategy="paper") as session:
-        loop = replace(session._ledger.loop, learns=False)
-        told = describe_outlook(loop, lambda: None)
-        assert [after.answers for after in told.ahead] == [5, 10, 20]
-        assert told.bound_px > told.ahead[0].predicted_px
-
-
 def test_the_target_is_met_by_the_bound_and_not_by_the_error(folder):
     with opened(folder) as session:
         error, bound = session.state().predicted_px, wait_for_outlook(session).bound_px
@@ -94,3 +78,31 @@ def test_the_target_is_met_by_the_bound_and_not_by_the_error(folder):
 def test_without_a_target_none_is_met(folder):
     with opened(folder) as session:
         assert not session.state().target_met
+
+
+def test_what_a_yes_would_remove_is_what_the_question_was_chosen_for(folder):
+    with opened(folder) as session:
+        question, loop = session.question(), session._ledger.loop
+        left = 1.0 - loop.best.reasons["drop_px2"] / loop.outlook.lessons.squared_error
+        forecast = session.forecast(question.i, question.j)
+        assert forecast.after_yes_px == pytest.approx(forecast.now_px * left**0.5, rel=1e-6)
+
+
+def test_a_yes_about_an_answered_pair_removes_nothing(folder):
+    with opened(folder) as session:
+        forecast = session.forecast(3, 4)
+        assert forecast.after_yes_px == forecast.now_px
+
+
+def test_landmarks_that_are_drawn_are_computed_before_they_are_confirmed(folder):
+    with opened(folder) as session:
+        question = session.question()
+        sheet = marks(question.i, question.j)
+        session.check(CheckLandmarks(i=question.i, j=question.j, landmarks=sheet))
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not any(verdict == "yes" for _, _, verdict, _ in session._foresight.states):
+            assert time.monotonic() < deadline, "nothing was foreseen"
+            time.sleep(0.02)
+        foreseen = next(state for (*_, verdict, _), state in session._foresight.states.items() if verdict == "yes")
+        give(session, question.i, question.j, "yes", sheet)
+        assert session._ledger.loop is foreseen

@@ -12,8 +12,7 @@ from smalti.annotation.messages import MapKind
 from smalti.annotation.pairmaps import PairMatrix, matrix_of, reduce
 from smalti.experiments.worlds import OUTLINE, raster
 from smalti.loop import ActiveLoop
-from smalti.overlap.rectangle import rectangle_probability
-from smalti.records import Answer, Pair
+from smalti.records import Answer, Pair, Suggestion
 from smalti.suggestion.view import View
 
 LOGARITHMIC = [MapKind.INFORMATIVENESS, MapKind.REWARD]
@@ -133,44 +132,64 @@ def test_the_range_of_a_window_is_that_of_the_whole_matrix():
 
 @pytest.mark.parametrize("kind", list(MapKind))
 def test_matrices_are_the_same_in_both_directions(loop, kind):
-    matrix = entries(matrix_of(kind, loop.view))
+    matrix = entries(matrix_of(kind, loop))
     assert matrix.shape == (12, 12)
     np.testing.assert_allclose(matrix, matrix.T, rtol=1e-12)
     assert (matrix > 0).any()
 
 
 def test_overlap_is_certain_for_answered_pairs(loop):
-    matrix = entries(matrix_of(MapKind.OVERLAP, loop.view))
+    matrix = entries(matrix_of(MapKind.OVERLAP, loop))
     assert matrix[2, 9] == matrix[0, 1] == 1.0
     assert matrix[1, 8] == 0.0
 
 
+def test_overlap_is_the_posterior_that_questions_show(loop):
+    matrix = entries(matrix_of(MapKind.OVERLAP, loop))
+    for pair in (Pair(0, 7), Pair(3, 11), Pair(4, 6)):
+        assert matrix[pair.i, pair.j] == pytest.approx(loop.likely(pair).reasons["overlap"], rel=1e-12)
+
+
 def test_informativeness_is_a_length(loop):
-    cov = loop.view.centres.cov
-    forth, back = (np.sqrt(np.linalg.det([[c[0], c[1]], [c[1], c[2]]])) for c in (cov[0, 7], cov[7, 0]))
-    assert entries(matrix_of(MapKind.INFORMATIVENESS, loop.view))[0, 7] == pytest.approx(np.sqrt((forth + back) / 2))
+    forth, back = loop.view.centres.cov[0, 7], loop.view.centres.cov[7, 0]
+    expected = np.sqrt((forth[0] + forth[2] + back[0] + back[2]) / 2)
+    assert entries(matrix_of(MapKind.INFORMATIVENESS, loop))[0, 7] == pytest.approx(expected)
+    assert loop.likely(Pair(0, 7)).reasons["spread_px"] == pytest.approx(expected)
 
 
-def test_reward_is_both_probabilities_times_informativeness_for_pairs_that_may_be_asked(loop):
-    view, centres = loop.view, loop.view.centres
-    matrix = entries(matrix_of(MapKind.REWARD, view))
-    for i, j in np.ndindex(12, 12):
-        expected = 0.0
-        if view.candidates[min(i, j), max(i, j)]:
-            directions = [
-                rectangle_probability(centres.mean[a, b], centres.cov[a, b], OUTLINE)
-                * np.sqrt(centres.cov[a, b, 0] * centres.cov[a, b, 2] - centres.cov[a, b, 1] ** 2)
-                for a, b in ((i, j), (j, i))
-            ]
-            expected = view.external_probabilities[i, j] * np.mean(directions)
-        assert matrix[i, j] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+def test_nothing_is_shown_of_the_place_of_frames_that_nothing_joins():
+    world = raster(12)
+    chain = [landmarks for landmarks in world.chain(world.agent(3)) if landmarks.pair != Pair(5, 6)]
+    parted = ActiveLoop.start(12, OUTLINE, chain, external=world.external)
+    matrix = entries(matrix_of(MapKind.INFORMATIVENESS, parted))
+    assert (matrix[:6, 6:] == 0.0).all()
+    assert matrix[0, 4] > 0.0
+
+
+def test_reward_is_what_questions_are_ranked_by_and_nothing_for_other_pairs(loop):
+    matrix = entries(matrix_of(MapKind.REWARD, loop))
+    best = loop.suggest(1)[0]
+    assert matrix[best.pair.i, best.pair.j] == matrix.max() == pytest.approx(best.expected_reward)
+    assert not matrix[~(loop.view.candidates | loop.view.candidates.T)].any()
     assert matrix[2, 9] == matrix[1, 8] == 0.0
 
 
-def test_the_pair_of_largest_reward_is_the_one_that_the_paper_would_ask(loop):
-    matrix = entries(matrix_of(MapKind.REWARD, loop.view))
-    pair = loop.suggest(1)[0].pair
-    assert matrix[pair.i, pair.j] == matrix.max()
+class ByNumber:
+    """Ranks pairs one by one."""
+
+    name = "by number"
+
+    def rank(self, view, top):
+        return [Suggestion(Pair(0, j), float(j)) for j in range(11, 1, -1)][:top]
+
+
+def test_reward_of_another_strategy_is_what_it_ranks_by():
+    world = raster(12)
+    agent = world.agent(3)
+    started = ActiveLoop.start(12, OUTLINE, world.chain(agent), external=world.external, strategy=ByNumber())
+    matrix = entries(matrix_of(MapKind.REWARD, started))
+    assert matrix[0, 11] == matrix[11, 0] == 11.0
+    assert matrix.max() == 11.0
 
 
 def test_entries_are_in_their_places_when_computed_a_few_at_a_time(monkeypatch):
@@ -182,7 +201,7 @@ def test_entries_are_in_their_places_when_computed_a_few_at_a_time(monkeypatch):
 
 @pytest.mark.parametrize("kind", list(MapKind))
 def test_entries_do_not_depend_on_what_else_is_looked_at(loop, kind):
-    matrix = matrix_of(kind, loop.view)
+    matrix = matrix_of(kind, loop)
     np.testing.assert_allclose(
         matrix.at(np.array([8, 3]), np.array([0, 8, 11])), entries(matrix)[[8, 3]][:, [0, 8, 11]]
     )
@@ -229,16 +248,15 @@ def test_marked_pairs_are_shown_in_their_cells_at_any_resolution(monkeypatch, co
     assert shown.tolist() == ([[0, 2]] if column else [[0, 3], [3, 0]])
 
 
-def test_links_are_marked_and_so_is_the_pair_most_worth_asking(loop):
+def test_links_are_marked_and_so_are_candidates(loop):
     for kind in (MapKind.OVERLAP, MapKind.INFORMATIVENESS):
-        np.testing.assert_array_equal(matrix_of(kind, loop.view).marked, loop.adjustment.ends)
+        np.testing.assert_array_equal(matrix_of(kind, loop).marked, loop.view.linked)
     pair = loop.suggest(1)[0].pair
-    assert matrix_of(MapKind.REWARD, loop.view, pair).marked.tolist() == [[pair.i, pair.j]]
-    assert not len(matrix_of(MapKind.REWARD, loop.view).marked)
+    assert [pair.i, pair.j] in matrix_of(MapKind.REWARD, loop).marked.tolist()
 
 
 @pytest.mark.parametrize("kind", list(MapKind))
 def test_nobody_looks_at_matrices_of_all_pairs(loop, kind, monkeypatch):
     for name in ("centres", "external_probabilities", "candidates"):
         monkeypatch.setattr(View, name, property(lambda _: pytest.fail("all pairs were looked at")))
-    assert values_of(reduce(matrix_of(kind, loop.view), kind, 0, 0, 0, 4, 0)).any()
+    assert values_of(reduce(matrix_of(kind, loop), kind, 0, 0, 0, 4, 0)).any()

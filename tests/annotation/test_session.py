@@ -7,6 +7,8 @@ import pytest
 
 from smalti.annotation.course import Course
 from smalti.annotation.messages import CheckLandmarks, Landmark, Origin, Queue
+from smalti.annotation.opinion import DOUBTFUL_OVERLAP, is_sure
+from smalti.annotation.question import make_question
 from smalti.annotation.session import Session
 from smalti.building import conclusion
 from smalti.building.build import build
@@ -20,10 +22,15 @@ from smalti.errors import (
     SingularSystemError,
     UsageError,
 )
-from smalti.project.entries import Act, LinkState, Role
+from smalti.experiments.worlds import OUTLINE, raster
+from smalti.geometry.affine import apply, compose, invert
+from smalti.geometry.lens import Lens
+from smalti.geometry.maps import apply_map
+from smalti.loop import ActiveLoop
+from smalti.project.entries import Act, FrameEntry, LinkState, Role
 from smalti.project.project import Project
 from smalti.project.store import Store
-from smalti.records import Author, Pair, Verdict
+from smalti.records import Answer, Author, Pair, Verdict
 from tests.annotation.people import (
     answer,
     answer_next,
@@ -57,7 +64,7 @@ def shown(session):
 def test_ten_careful_answers_straighten_the_mosaic(session):
     before = error_px(session)
     answer_next(session, 10)
-    assert error_px(session) < 0.5 * before
+    assert error_px(session) < 0.65 < 0.6 * before
 
 
 def test_answers_of_either_kind_are_counted_and_never_asked_again(session):
@@ -145,15 +152,17 @@ def test_landmarks_that_are_off_are_kept_but_do_not_count(session):
 @pytest.mark.parametrize(
     ("sheet", "words"),
     [
-        ([Landmark(x_i=1, y_i=1, x_j=1, y_j=1)], "too few"),
-        ([Landmark(x_i=n, y_i=n, x_j=n, y_j=n) for n in range(5)], "collinear"),
+        ([], "needs a landmark"),
         ([Landmark(x_i=-x, y_i=y, x_j=x, y_j=y) for x, y in ((0, 0), (50, 0), (0, 50))], "mirrored"),
         ([Landmark(x_i=x + 400, y_i=y, x_j=x, y_j=y) for x, y in ((0, 0), (50, 0), (0, 50))], "far outside frame"),
         ([Landmark(x_i=x / 1e4, y_i=y / 1e4, x_j=x, y_j=y) for x, y in ((0, 0), (50, 0), (0, 50))], "stretch frame"),
-        ([Landmark(x_i=x, y_i=y, x_j=x, y_j=y, active=False) for x, y in ((0, 0), (50, 0), (0, 50))], "too few"),
+        (
+            [Landmark(x_i=x, y_i=y, x_j=x, y_j=y, active=False) for x, y in ((0, 0), (50, 0), (0, 50))],
+            "needs a landmark",
+        ),
     ],
 )
-def test_landmarks_that_determine_nothing_are_explained_and_not_kept(session, sheet, words):
+def test_landmarks_that_no_camera_makes_are_explained_and_not_kept(session, sheet, words):
     question, revision = session.question(), session.revision
     with pytest.raises(LandmarkError, match=words):
         give(session, question.i, question.j, "yes", sheet)
@@ -297,13 +306,13 @@ def test_stop_here_leaves_a_finished_project_in_which_people_are_believed(sessio
 
 def test_a_mosaic_without_the_latest_answer_is_not_taken_for_concluded(session, monkeypatch):
     answer_next(session)
-    finish = conclusion.finish_parts
+    finish = conclusion.place_frames
 
     def late(*given):
         answer_next(session)
         return finish(*given)
 
-    monkeypatch.setattr(conclusion, "finish_parts", late)
+    monkeypatch.setattr(conclusion, "place_frames", late)
     session.conclude(Silence())
     assert not session.state().concluded
     monkeypatch.undo()
@@ -326,6 +335,111 @@ def test_a_build_goes_on_with_what_people_said(folder):
 def test_the_mosaic_names_every_usable_frame_once(session):
     mosaic = session.mosaic()
     assert mosaic.numbers == list(range(28))
-    assert len(mosaic.maps) == 6 * 28
+    assert len(mosaic.maps) == 9 * 28
     assert set(mosaic.parts) == {0}
     assert np.argmin(mosaic.sigma_px) == mosaic.numbers.index(mosaic.reference)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_few_landmarks_are_an_answer_and_straighten_the_mosaic_too(session, count):
+    before = error_px(session)
+    for _ in range(8):
+        question = session.question()
+        answer(session, question.i, question.j, count=count)
+    assert error_px(session) < 0.8 < 0.7 * before
+    assert {row.landmarks for row in session.answers() if row.role == Role.LOOP and row.verdict is Verdict.YES} == {
+        count
+    }
+
+
+def test_landmarks_on_a_line_are_an_answer(session):
+    question = session.question()
+    on_line = [
+        Landmark(x_i=x, y_i=y, x_j=p, y_j=q)
+        for (x, y), (p, q) in zip(
+            *truly(question.i, question.j, np.linspace([30.0, 20.0], [120.0, 80.0], 4)), strict=True
+        )
+    ]
+    outcome = give(session, question.i, question.j, "yes", on_line)
+    assert outcome.state.counts.yes == 1
+    assert outcome.contradiction is None
+
+
+def truly(i, j, points_i):
+    """Points of i, and where the truth has them in j."""
+    truth = walk().mosaic_from_frame
+    return points_i.tolist(), apply(compose(invert(truth[j]), truth[i]), points_i).tolist()
+
+
+def test_a_question_shows_the_probability_that_questions_are_chosen_by(session):
+    question, loop = session.question(), session._ledger.loop
+    inner = session._ledger.inner(Pair(question.i, question.j))
+    pairs = np.array([[inner.i, inner.j]])
+    assert question.overlap == pytest.approx(loop.posterior.of_pairs(pairs)[0], rel=1e-12)
+    assert question.overlap == pytest.approx(loop.best.reasons["overlap"], rel=1e-9)
+    assert question.joined
+
+
+def test_where_a_frame_is_expected_comes_with_how_surely(session):
+    question, loop = session.question(), session._ledger.loop
+    i_from_j = np.array(question.i_from_j).reshape(3, 3)
+    maps = np.array(session.mosaic().maps).reshape(-1, 3, 3)
+    relative = np.linalg.inv(maps[question.i]) @ maps[question.j]
+    np.testing.assert_allclose(i_from_j, relative / relative[2, 2], rtol=1e-6, atol=1e-6)
+    covariance = np.array(question.covariance).reshape(8, 8)
+    assert np.linalg.eigvalsh(covariance).min() > -1e-12
+    centre = loop.covariance.of_pairs(np.array([[question.j, question.i]])).cov[0, 0]
+    # What moves the centre are the two entries of the shift, in units, turned into i.
+    slopes = relative[:2, :2] / relative[2, 2]
+    centre_j = loop.outline.centre
+    depth = relative[2, :2] @ centre_j / relative[2, 2] + 1.0
+    seen = (relative[:2, :2] @ centre_j + relative[:2, 2]) / relative[2, 2] / depth
+    slopes = (slopes - np.outer(seen, relative[2, :2] / relative[2, 2])) / depth
+    shift = loop.outline.unit**2 * slopes @ covariance[np.ix_([2, 5], [2, 5])] @ slopes.T
+    np.testing.assert_allclose([shift[0, 0], shift[0, 1], shift[1, 1]], centre, rtol=1e-4)
+
+
+def test_frames_that_nothing_joins_are_asked_about_without_an_expectation():
+    world = raster(12)
+    chain = [landmarks for landmarks in world.chain(world.agent(3)) if landmarks.pair != Pair(5, 6)]
+    loop = ActiveLoop.start(12, OUTLINE, chain, external=world.external)
+    frames = [FrameEntry(n, f"{n}.png", "") for n in range(12)]
+    question = make_question(loop, Pair(2, 9), range(12), frames, revision=0, answer=None)
+    assert not question.joined
+    assert question.i_from_j == np.eye(3).ravel().tolist()
+    shift, turn = question.covariance[8 * 2 + 2], question.covariance[8 * 1 + 1]
+    assert shift > 1000 * turn > 0
+    assert make_question(loop, Pair(2, 4), range(12), frames, revision=0, answer=None).joined
+
+
+def test_the_lens_is_in_what_the_page_gets_and_in_residuals(folder, monkeypatch):
+    start = ActiveLoop.start.__func__
+
+    def bent(cls, frames, outline, chain, **settings):
+        return start(cls, frames, outline, chain, **{**settings, "lens": Lens(outline, 0.05)})
+
+    monkeypatch.setattr(ActiveLoop, "start", classmethod(bent))
+    with opened(folder) as session:
+        loop = session._ledger.loop
+        assert session.state().lens.k1 == 0.05
+        assert session.state().lens.unit_px == loop.lens.unit
+        row = session.answers()[3]
+        landmarks = loop.landmarks[Pair(row.i, row.j)]
+        maps = np.array(session.mosaic().maps).reshape(-1, 3, 3)
+        straight = loop.lens.straighten(landmarks.points_j)
+        seen = loop.lens.bend(apply_map(np.linalg.inv(maps[row.i]) @ maps[row.j], straight))
+        off = np.linalg.norm(seen - landmarks.points_i, axis=1)
+        assert row.residual_px == pytest.approx(np.sqrt(np.mean(off**2)), rel=1e-9)
+
+
+def test_a_matchers_no_stands_alone_only_where_an_overlap_is_unlikely(session):
+    loop = session._ledger.loop
+    likely = {
+        pair: loop.likely(pair).reasons["overlap"] for pair in (Pair(i, j) for i in range(28) for j in range(i + 2, 28))
+    }
+    sure = [pair for pair in likely if is_sure(Answer.no(pair), loop, [])]
+    assert 0 < len(sure) < len(likely)
+    assert (
+        max(likely[pair] for pair in sure) < DOUBTFUL_OVERLAP <= min(likely[pair] for pair in likely.keys() - set(sure))
+    )
+    assert not is_sure(Answer.unsure(sure[0]), loop, [])

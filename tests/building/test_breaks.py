@@ -37,7 +37,7 @@ def strangers(tmp_path_factory):
 def test_a_cut_breaks_the_chain(cut):
     project, _ = cut
     last = len(along([(90, 80), (440, 80)])) - 1
-    assert project.store.fact("guesses") == [[last, last + 1]]
+    assert project.store.fact("breaks") == [[last, last + 1]]
 
 
 def test_a_cut_is_joined_by_the_loops_that_come_back(cut):

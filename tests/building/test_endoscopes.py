@@ -11,7 +11,6 @@ from smalti.agents.person import SimulatedPerson
 from smalti.annotation.opening import LEAST_PART
 from smalti.building.groundwork import lay_groundwork
 from smalti.building.progress import Silence
-from smalti.building.questions import renumber
 from smalti.building.settings import BuildSettings
 from smalti.loop import StopRule
 from smalti.project.project import Project
@@ -51,7 +50,7 @@ def test_the_field_of_view_is_the_true_one_but_for_a_margin(prepared):
 
 def test_the_runs_between_are_registered_and_joined_across(prepared):
     _, groundwork, _ = prepared
-    assert groundwork.chain.guesses == ()
+    assert not groundwork.start.part.any()
     assert len(groundwork.chain.links) >= len(groundwork.used) - 1
 
 
@@ -61,7 +60,8 @@ def test_ten_answers_of_a_person_leave_little_of_the_drift(prepared):
 
     class InEngine:
         def answer(self, pair):
-            return renumber(person.answer(Pair(groundwork.used[pair.i], groundwork.used[pair.j])), pair)
+            return person.answer(Pair(groundwork.used[pair.i], groundwork.used[pair.j])).of_pair(pair)
 
-    *_, last = replace(groundwork.start, stop_rule=StopRule(budget=10)).run(InEngine())
-    assert sequence.truth_error(last.refined.mosaic_from_frame, groundwork.used).rms < 3.0
+    ground = replace(groundwork.start.ground, stop_rule=StopRule(budget=10))
+    *_, last = replace(groundwork.start, ground=ground).run(InEngine())
+    assert sequence.truth_error(last.mosaic_from_frame, groundwork.used).rms < 3.0

@@ -133,11 +133,11 @@ def test_a_project_that_was_built_can_be_built_again_while_it_is_looked_at(base,
         assert len(first.answers) == len(second.answers)
 
 
-def test_another_strategy_goes_on_with_what_was_answered(base, tmp_path):
+def test_maps_of_another_family_go_on_with_what_was_answered(base, tmp_path):
     folder = tmp_path / "tiny.smalti"
     with smalti.build(tiny_video(base), folder, budget=3) as project:
         before = [entry.answer.pair for entry in project.answers if entry.role is Role.LOOP]
-    with smalti.build(tiny_video(base), folder, budget=5, strategy="paper") as project:
+    with smalti.build(tiny_video(base), folder, budget=5, family="similarity") as project:
         after = [entry.answer.pair for entry in project.answers if entry.role is Role.LOOP]
         believed = {link.pair for link in project.links}
         found = {entry.answer.pair for entry in project.answers if entry.answer.landmarks is not None}

@@ -14,6 +14,8 @@ from smalti.errors import ProjectError, UnknownNameError, UsageError
 from smalti.interchange.landmarks_csv import read_landmarks
 from smalti.project.entries import LinkState, Role
 from smalti.project.project import Project
+from smalti.project.state import state_of
+from smalti.project.uncertainty import Uncertainty
 from tests.building.filmed import (
     FILES,
     TINY,
@@ -80,9 +82,6 @@ def test_the_file_of_transforms_says_what_the_project_does(mosaic):
     assert content["not_placed"] == []
     for frame, placement in zip(content["frames"], mosaic.placements, strict=True):
         np.testing.assert_allclose(frame["final"], placement.final)
-        np.testing.assert_allclose(frame["affine"][:2], placement.affine)
-    reference = content["reference_frames"][0]
-    np.testing.assert_allclose(content["frames"][reference]["affine"], np.eye(3), atol=1e-9)
 
 
 def test_the_file_of_landmarks_holds_the_believed_links(mosaic):
@@ -161,21 +160,8 @@ def test_a_target_stops_the_questions_early(base, tmp_path):
         assert told["predicted_error_px"] <= target
 
 
-@pytest.mark.parametrize("finish", ["affine", "homography"])
-def test_the_finish_that_is_asked_for_is_taken(finish, base, tmp_path):
-    folder = copied(built_tiny(base), tmp_path / "copy")
-    with build(tiny_video(base), folder, budget=TINY_BUDGET, finish=finish) as project:
-        assert project.info()["finish"] == [finish]
-        bent = max(np.abs(placement.final[2, :2]).max() for placement in project.placements)
-        assert (bent == 0) == (finish == "affine")
-        assert error_px(project, tiny()) < 0.5
-
-
-def test_the_better_finish_is_taken_of_itself(mosaic):
-    told = mosaic.info()
-    judged = told["left_out_px"][0]
-    assert judged.keys() == {"affine", "homography"}
-    assert told["finish"] == [min(judged, key=judged.get)]
+def test_matches_that_are_left_out_of_a_trial_tell_the_error(mosaic):
+    assert 0 < mosaic.info()["left_out_px"] < 1.0
 
 
 def test_every_start_and_end_choose_the_frames(base, tmp_path):
@@ -237,8 +223,10 @@ def test_the_package_offers_it():
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"strategy": "guess"}, UnknownNameError),
-        ({"finish": "round"}, UnknownNameError),
+        ({"method": "guess"}, UnknownNameError),
+        ({"family": "round"}, UnknownNameError),
+        ({"reference": "middle"}, UsageError),
+        ({"reference": "-1"}, UsageError),
         ({"budget": -1}, UsageError),
         ({"target_px": 0.0}, UsageError),
         ({"target_px": float("nan")}, UsageError),
@@ -258,3 +246,37 @@ def test_a_wrong_option_is_refused_before_anything_is_written(options, error, ba
 def test_other_options_do_not_go_on_with_a_build(options, base):
     with pytest.raises(ProjectError, match=r"holds a build of other (options|frames); name another folder"):
         build(tiny_video(base), built_tiny(base), budget=TINY_BUDGET, **options)
+
+
+@pytest.fixture(scope="module")
+def by_paper(tmp_path_factory):
+    base = tmp_path_factory.getbasetemp()
+    with build(tiny_video(base), tmp_path_factory.mktemp("paper") / "out", budget=4, method="paper") as project:
+        yield project
+
+
+def test_the_papers_method_makes_its_own_mosaic_of_affine_maps(by_paper):
+    told = by_paper.info()
+    assert (told["family"], told["frames"]["placed"], told["asked"], told["rejected"]) == ("affine", 12, 4, 0)
+    assert by_paper.lens.is_straight
+    assert max(np.abs(placement.final[2, :2]).max() for placement in by_paper.placements) == 0
+    assert error_px(by_paper, tiny()) < 1.0
+    for name in FILES:
+        assert (by_paper.folder / name).is_file(), name
+
+
+def test_of_the_papers_method_a_frame_is_as_sure_everywhere_as_its_centre(by_paper):
+    found = Uncertainty.of(by_paper)
+    for placement in by_paper.placements:
+        deviations = found.at(placement.number, tiny().outline.corners)
+        np.testing.assert_allclose(deviations, placement.sigma_px, rtol=1e-9)
+    with pytest.raises(ProjectError, match="made by the paper's method, which keeps no states; build it with"):
+        state_of(by_paper)
+
+
+def test_the_other_method_takes_up_what_was_answered(by_paper, base, tmp_path):
+    folder = copied(by_paper.folder, tmp_path / "copy")
+    with build(tiny_video(base), folder, budget=4) as project:
+        assert [e.answer.pair for e in project.answers] == [e.answer.pair for e in by_paper.answers]
+        assert (project.info()["family"], project.store.fact("method")) == ("projective", "smalti")
+        assert error_px(project, tiny()) < 0.5

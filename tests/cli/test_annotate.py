@@ -122,7 +122,9 @@ def test_others_need_the_token_that_is_printed(prepared, tmp_path):
     ("words", "line", "code"),
     [
         (["nowhere.mp4"], "nowhere.mp4: ", 1),
-        (["--strategy", "best", "nowhere.mp4"], "unknown strategy 'best'", 2),
+        (["--family", "best", "nowhere.mp4"], "unknown family 'best'", 2),
+        (["--method", "best", "nowhere.mp4"], "unknown method 'best'", 2),
+        (["--reference", "last", "nowhere.mp4"], "give the number of a frame, or auto", 2),
         (["--target-px", "-1", "nowhere.mp4"], "target -1.0 px", 2),
         (["--port", "70000", "nowhere.mp4"], "--port 70000", 2),
         (["--host", "192.0.2.1", "nowhere.mp4"], "--host 192.0.2.1: is not an address of this machine", 2),
@@ -201,11 +203,13 @@ def test_the_options_reach_the_session(any_page, monkeypatch, capfd):
 
     monkeypatch.setattr(serving.Session, "open", opening)
     frames = ["--every", "2", "--start", "3", "--end", "9", "--max-size", "80", "--mask", "none"]
-    words = ["-o", "out", "--queue", "doubtful", "--target-px", "2", "--strategy", "paper", "--source", "there"]
+    words = ["-o", "out", "--queue", "doubtful", "--target-px", "2", "--source", "there"]
+    words += ["--method", "paper", "--family", "similarity", "--reference", "7"]
     assert main(["annotate", "-q", "--no-browser", *frames, *words, "a.png", "b.png"]) == 0
     settings, source = given["settings"], given["settings"].source
     assert (source.every, source.start, source.end, source.max_size) == (2, "3", "9", 80)
-    assert (settings.mask, settings.target_px, settings.strategy) == ("none", 2.0, "paper")
+    assert (settings.mask, settings.target_px) == ("none", 2.0)
+    assert (settings.method, settings.family, settings.reference) == ("paper", "similarity", "7")
     assert (given["queue"], given["source"]) == (Queue.DOUBTFUL, Path("there"))
     assert (given["location"], given["folder"]) == (["a.png", "b.png"], Path("out"))
 

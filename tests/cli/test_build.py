@@ -14,8 +14,8 @@ from PIL import Image
 from smalti.building import settings
 from smalti.cli import build as command
 from smalti.cli.main import main
+from smalti.geometry.maps import FAMILIES
 from smalti.project.project import Project
-from smalti.suggestion.strategies import STRATEGIES
 from smalti.synthetic.export import write_frames, write_video
 from tests.building.walks import FRAME, FRAMES, truth_error_px, walk
 
@@ -108,15 +108,74 @@ def test_a_video_can_be_cut_by_times(video, tmp_path):
         assert len(project.frames) == 4  # 25 frames a second
 
 
-@pytest.mark.parametrize("finish", ["affine", "homography", "auto"])
-def test_the_finish_is_the_one_asked_for(finish, video, tmp_path):
-    assert build(video, tmp_path / "out", "--finish", finish, "--budget", 2, "--end", 8) == 0
+BOUNDS_PX = {"translation": 12.0, "rigid": 6.0, "similarity": 0.5, "affine": 0.5, "projective": 0.5}
+"""The camera turns by some degrees and zooms by some percent, which shifts and turns cannot follow."""
+
+
+@pytest.mark.parametrize("family", BOUNDS_PX)
+def test_maps_are_of_the_family_asked_for(family, video, tmp_path, capfd):
+    assert build(video, tmp_path / "out", "--family", family, "--budget", 2, "--end", 8) == 0
     with Project.open(tmp_path / "out") as project:
-        found = project.info()["finish"]
-        is_affine = all(np.array_equal(placement.final[2], [0, 0, 1]) for placement in project.placements)
-    assert found == ["affine" if is_affine else "homography"]
-    if finish != "auto":
-        assert found == [finish]
+        maps = np.array([placement.final for placement in project.placements])
+        assert project.info()["family"] == family
+    assert len(maps) == 8
+    linear, bent = maps[:, :2, :2], np.abs(maps[:, 2, :2]).max()
+    scale = np.sqrt(np.linalg.det(linear))
+    is_rigid = np.abs(linear @ np.swapaxes(linear, 1, 2) - scale[:, None, None] ** 2 * np.eye(2)).max() < 1e-9
+    keeps = (np.abs(linear - np.eye(2)).max() < 1e-9, is_rigid and np.abs(scale - 1).max() < 1e-9, is_rigid, bent == 0)
+    assert keeps == tuple(n >= list(BOUNDS_PX).index(family) for n in range(4))
+    assert walk().truth_error(maps, range(8)).rms < BOUNDS_PX[family]
+    assert main(["info", str(tmp_path / "out")]) == 0
+    assert f"maps        {family}" in capfd.readouterr().out
+
+
+def test_the_mosaic_is_seen_from_the_frame_asked_for(video, tmp_path):
+    centre = np.array([(FRAME[0] - 1) / 2, (FRAME[1] - 1) / 2])
+    found = {}
+    for reference in ("2", "9"):
+        folder = tmp_path / reference
+        assert build(video, folder, "--reference", reference, "--budget", 3) == 0
+        with Project.open(folder) as project:
+            assert project.store.fact("references") == [int(reference)]
+            found[reference] = {placement.number: placement.final for placement in project.placements}
+        own = found[reference][int(reference)]
+        x, y, w = own @ [*centre, 1.0]
+        np.testing.assert_allclose([x / w, y / w], centre, atol=1e-6)
+        # The derivative there: no turn, no zoom; level is level, so that it may be stretched and tilted a little.
+        slope = (own[:2, :2] - np.outer([x / w, y / w], own[2, :2])) / w
+        assert slope[0, 1] == pytest.approx(slope[1, 0], abs=1e-6)
+        assert np.linalg.det(slope) == pytest.approx(1.0, abs=1e-6)
+        assert truth_error_px(walk(), folder) < 0.3
+    # Seen from elsewhere it is the same mosaic, moved, turned and scaled.
+    from_two, from_nine = (np.array([maps[n] for n in range(FRAMES)]) for maps in found.values())
+    moved = from_nine @ np.linalg.inv(from_two)
+    moved /= moved[:, 2:, 2:]
+    assert np.abs(moved - moved[0]).max() < 0.05
+    assert np.abs(moved[0, 2, :2]).max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "code"),
+    [
+        (["--family", "bent"], "unknown family 'bent': choose from translation, rigid, similarity", 2),
+        (["--method", "luck"], "unknown method 'luck': choose from smalti, paper", 2),
+        (["--reference", "middle"], "reference middle: give the number of a frame, or auto", 2),
+        (["--reference", "1.5"], "reference 1.5: give the number of a frame, or auto", 2),
+        (["--reference", "99"], "reference frame 99: is not among the frames that are used", 2),
+    ],
+)
+def test_a_wrong_name_is_one_line(options, said, code, video, tmp_path, capfd):
+    assert build(video, tmp_path / "out", "--budget", 0, *options) == code
+    assert said in one_line(capfd)
+
+
+def test_a_frame_that_was_set_aside_is_no_reference(tmp_path, capfd):
+    (tmp_path / "frames").mkdir()
+    for n in range(5):
+        Image.fromarray(walk().frame(n) * (n != 2)).save(tmp_path / "frames" / f"{n}.png")
+    assert build(tmp_path / "frames", tmp_path / "out", "--budget", 0, "--reference", 2) == 2
+    assert "reference frame 2: is not among the frames that are used" in one_line(capfd)
+    assert build(tmp_path / "frames", tmp_path / "out", "--budget", 0, "--reference", 3) == 0
 
 
 def test_a_mask_from_a_file_hides_what_is_black(video, tmp_path):
@@ -186,8 +245,8 @@ def test_a_smaller_budget_gives_the_mosaic_of_the_first_answers(video, tmp_path)
 
 
 def test_names_in_the_help_are_those_of_the_tables():
-    assert set(STRATEGIES) == set(command.STRATEGIES)
-    assert settings.Finish.__args__ == command.FINISHES
+    assert tuple(FAMILIES) == command.FAMILIES
+    assert settings.Method.__args__ == command.METHODS
     assert settings.Registration.__args__ == command.REGISTRATIONS
 
 

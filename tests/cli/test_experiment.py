@@ -12,9 +12,9 @@ from smalti.cli import experiment
 from smalti.cli.main import main
 from smalti.experiments.experiment import EXPERIMENTS
 from smalti.experiments.looks import LOOKS
+from smalti.experiments.methods import STRATEGIES
 from smalti.experiments.shelf import UNFINISHED
-from smalti.geometry.family import FAMILIES
-from smalti.suggestion.strategies import STRATEGIES
+from smalti.geometry.maps import FAMILIES
 
 SMALL = ["experiment", "raster", "--frames", "12", "--queries", "1", "--seeds", "1", "--strategies", "xia"]
 
@@ -56,6 +56,7 @@ def test_several_experiments_get_a_folder_each(tmp_path, capsys, without_figures
         (["experiment", "spiral", "--out", "OUT"], "unknown experiment 'spiral'"),
         (["experiment", "--out", "OUT"], "EXPERIMENT"),
         ([*SMALL[:2], *SMALL[1:], "--out", "OUT"], "given twice"),
+        (["experiment", "raster", "--learned", "--out", "OUT"], "--learned"),
         (["experiment", "raster", "spiral", "--out", "OUT"], "unknown experiment 'spiral'"),
         (["experiment", "raster", "circle", "--frames", "20", "--out", "OUT"], "at least 32"),
         (["experiment", "raster", "--strategies", "paper,guess", "--out", "OUT"], "unknown strategy 'guess'"),
@@ -110,7 +111,7 @@ def test_version_is_that_of_the_package(capsys):
 def test_names_in_the_help_are_those_of_the_tables():
     assert tuple(EXPERIMENTS) == experiment.EXPERIMENTS
     assert tuple(LOOKS) == experiment.LOOKS
-    assert tuple(STRATEGIES) == experiment.STRATEGIES
+    assert experiment.STRATEGIES == STRATEGIES
     assert tuple(FAMILIES) == experiment.FAMILIES
 
 

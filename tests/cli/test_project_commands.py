@@ -75,7 +75,7 @@ def test_info_counts_frames_questions_and_links(built, capfd):
     assert info["chain"]["bridges"] == 0
     assert info["registered_by"] == "keypoints"
     assert info["asked"] == info["yes"] + info["no"] + info["unsure"] == BUDGET
-    assert info["held"] == 0
+    assert info["rejected"] == 0
     assert info["attempts"] == BUDGET + FRAMES - 1 + info["chain"]["checks"] <= 3 * FRAMES
     assert 0 < info["predicted_error_px"] < 1
     assert {"reading", "chain", "looks", "loop", "finish", "render"} <= info["seconds"].keys()

@@ -32,6 +32,7 @@ def run_of(
             j=None,
             answer=answers[n - 1] if n and answers else "",
             relative_rmsd_px=error,
+            own_rmsd_px=error,
             shape_rmsd_px=math.nan,
             predicted_rmsd_px=error,
             probability=probabilities[n - 1] if n and probabilities else math.nan,

@@ -12,13 +12,14 @@ import pytest
 from smalti.errors import InputError, UsageError
 from smalti.experiments.caliterra import Caliterra, caliterra, check_caliterra
 from smalti.experiments.matches import Matches, keep_matches, load_matches
+from smalti.experiments.methods import FrameMaps, Method
 from smalti.experiments.worlds import OUTLINE, raster
-from smalti.geometry.family import AFFINE
-from smalti.loop import StopRule
+from smalti.geometry.affine import square
+from smalti.geometry.lens import Lens
+from smalti.loop import ActiveLoop, StopRule
 from smalti.overlap.external import NoExternalModel
-from smalti.records import Landmarks, Pair
+from smalti.records import Answer, Landmarks, Pair
 from smalti.registration.keypoints import Keypoints
-from smalti.suggestion.strategies import strategy_named
 
 DATA = Path(os.environ.get("SMALTI_DATA", Path(__file__).parents[3] / "shared" / "data"))
 FRAMES = 8
@@ -86,9 +87,9 @@ def test_error_is_the_rms_distance_in_frame_i_over_the_landmarks_that_judge(matc
     shift = world.positions[1] - world.positions[0]
     judges = [Landmarks(Pair(0, 1), points + shift, points), Landmarks(Pair(2, 3), points + shift, points)]
     real = Caliterra(matches, judges, world.positions, seed=1)
-    maps = world.mosaic_from_frame.copy()
+    maps = FrameMaps(square(world.mosaic_from_frame), np.zeros(FRAMES, dtype=np.int64), Lens(OUTLINE))
     assert real.relative_rmsd(maps) == pytest.approx(0.0, abs=1e-9)
-    maps[1, :, 2] += [3.0, 4.0]
+    maps.mosaic_from_frame[1, :2, 2] += [3.0, 4.0]
     assert real.relative_rmsd(maps) == pytest.approx(5.0 / math.sqrt(2))
     assert math.isnan(real.shape_rmsd(maps))
 
@@ -96,11 +97,38 @@ def test_error_is_the_rms_distance_in_frame_i_over_the_landmarks_that_judge(matc
 def test_the_loop_begins_as_a_build_does(matches):
     real = Caliterra(matches, [], np.zeros((FRAMES, 2)), seed=1)
     agent = real.agent(1, chain_noise=1.0)
-    state = real.start(agent, NoExternalModel(FRAMES), strategy_named("paper"), AFFINE, StopRule(budget=1))
-    assert {Pair(n, n + 1) for n in range(FRAMES - 1)} < set(state.chain)  # and triangles, which measure the noise
-    assert state.noise != 1.0
-    assert state.largest_chi2 is not None
-    assert state.adjustment.reference == FRAMES // 2
+    for method in (Method("paper"), Method("smalti", "projective")):
+        state = real.start(agent, NoExternalModel(FRAMES), method)
+        assert {Pair(n, n + 1) for n in range(FRAMES - 1)} < set(state.chain)  # and triangles, which measure the noise
+
+
+def test_whoever_asks_the_same_answers_get_the_same_finish(matches):
+    real = Caliterra(matches, [], np.zeros((FRAMES, 2)), seed=1)
+    agent = real.agent(1, chain_noise=1.0)
+    pairs = [pair for pair in agent.pairs() if pair.j - pair.i > 2][:2]
+    found = []
+    for method in (Method("paper"), Method("smalti", "projective")):
+        start = real.start(agent, NoExternalModel(FRAMES), method)
+        finish = real.finish(start)
+        found.append(finish(start.replay(agent.answer(pair) for pair in pairs)).mosaic_from_frame)
+    np.testing.assert_array_equal(*found)
+
+
+def test_what_a_chain_leaves_apart_is_joined_by_the_nearest_pair_that_matches(matches):
+    real = Caliterra(matches, [], np.zeros((FRAMES, 2)), seed=1)
+    agent = real.agent(1, chain_noise=1.0)
+    around = [Pair(i, j) for i in range(4) for j in range(4, FRAMES)]
+
+    class Gap:
+        """Sees nothing over the middle but from the first frame to the last."""
+
+        def answer(self, pair):
+            return Answer.no(pair) if pair in around and pair != Pair(0, FRAMES - 1) else agent.answer(pair)
+
+    state = real.start(Gap(), NoExternalModel(FRAMES), Method("smalti", "projective"))
+    assert isinstance(state, ActiveLoop)
+    assert Pair(0, FRAMES - 1) in state.chain
+    assert not state.part.any()
 
 
 def test_absent_frames_are_one_line_that_says_where_to_look(tmp_path, monkeypatch):
@@ -140,8 +168,9 @@ def test_real_frames_are_matched_once_and_judged_by_their_landmarks(three_frames
     real = caliterra(3, 1, tmp_path)
     assert real.overlapping.tolist() == [[0, 1], [0, 2], [1, 2]]
     agent = real.agent(1, chain_noise=1.0)
-    state = real.start(agent, real.external, strategy_named("paper"), AFFINE, StopRule(budget=1))
-    assert real.relative_rmsd(state.refined.mosaic_from_frame) < 10.0
+    state = real.start(agent, real.external, Method("paper"), StopRule(budget=1))
+    assert real.relative_rmsd(real.finish(state)(state)) < 5.0
+    assert real.relative_rmsd(FrameMaps.of(state)) < 10.0
     monkeypatch.setattr("smalti.experiments.matching.match_all", lambda *_: pytest.fail("matched again"))
     again = caliterra(3, 2, tmp_path)
     np.testing.assert_array_equal(again.matches.points_i, real.matches.points_i)

@@ -19,8 +19,8 @@ def runs(*, shape: float = math.nan, bound: float = math.nan) -> list[Run]:
     found = []
     for settings in SETTINGS.runs:
         stated = 0.7 if settings.strategy == "paper" else math.nan
-        first = Row(0, None, None, "", 9.0, shape, 9.0, math.nan, bound, 0.1)
-        rest = [Row(n, 0, n + 5, "yes", 3.0, shape, 3.0, stated, bound, 0.1) for n in (1, 2)]
+        first = Row(0, None, None, "", 9.0, 9.0, shape, 9.0, math.nan, bound, 0.1)
+        rest = [Row(n, 0, n + 5, "yes", 3.0, 3.0, shape, 3.0, stated, bound, 0.1) for n in (1, 2)]
         found.append(Run(settings, [first, *rest], "budget", 1.0, *np.zeros((3, 24, 2)), {}))
     return found
 

@@ -18,16 +18,17 @@ import numpy as np
 import pytest
 
 from smalti.errors import OutputError, SmaltiError, UnknownNameError, UsageError
+from smalti.experiments.experiment import experiment_named
+from smalti.experiments.methods import STRATEGIES, FrameMaps, Method
 from smalti.experiments.report import COLUMNS, curves_csv, write_reports
 from smalti.experiments.runs import Row, Run, RunSettings, perform
 from smalti.experiments.shelf import UNFINISHED, make_folder
 from smalti.experiments.study import StudySettings, conduct, conduct_all, expected_seconds
 from smalti.experiments.summary import summarise
-from smalti.experiments.worlds import OUTLINE, circle, raster
+from smalti.experiments.worlds import circle, raster
 from smalti.loop import ActiveLoop
-from smalti.records import Pair, Suggestion
-from smalti.suggestion.strategies import strategy_named
-from smalti.suggestion.strategies.paper import Paper
+from smalti.paper.paper_loop import PaperLoop
+from smalti.records import Pair
 
 SMALL = StudySettings("raster", frames=24, queries=3, seeds=(1, 2), strategies=("paper", "xia"))
 
@@ -50,6 +51,7 @@ def without_seconds(text: str) -> list[list[str]]:
         ({"experiment": "spiral"}, UnknownNameError, "raster, circle, wander, caliterra"),
         ({"strategies": ("paper", "oracle")}, UnknownNameError, "external-only"),
         ({"family": "projective"}, UnknownNameError, "similarity"),
+        ({"family": "spline", "strategies": ("smalti",)}, UnknownNameError, "rigid"),
         ({"frames": 2}, UsageError, "at least 3"),
         ({"queries": 0}, UsageError, "at least 1"),
         ({"seeds": (1, 1)}, UsageError, "twice"),
@@ -97,18 +99,21 @@ def test_a_worker_process_finds_what_this_process_finds(small_study):
     assert without_seconds(curves_csv([here])) == without_seconds(curves_csv([runs[0]]))
 
 
-def test_every_row_has_the_error_of_the_mosaic_after_its_answer():
-    run = RunSettings("circle", 40, 6, "affine", "sawhney", 1)
+@pytest.mark.parametrize(("strategy", "answers"), [("sawhney", {"yes", "no"}), ("smalti", {"yes"})])
+def test_every_row_has_the_error_of_the_mosaic_after_its_answer(strategy, answers):
+    run = RunSettings("circle", 40, 6, "affine", strategy, 1)
     rows = perform(run, pictured=False, on_answer=lambda: None).rows
-    assert {"yes", "no"} <= {row.answer for row in rows}
+    assert answers <= {row.answer for row in rows}
     world = circle(40)
     agent = world.agent(1)
-    state = ActiveLoop.start(40, OUTLINE, world.chain(agent), external=world.external, strategy=Paper())
+    state = world.start(agent, world.external, Method(strategy))
     for row in rows:
         if row.query:
             state = state.record(agent.answer(Pair(row.i, row.j)))
-        assert row.relative_rmsd_px == world.relative_rmsd(state.refined.mosaic_from_frame)
-        assert row.shape_rmsd_px == world.shape_rmsd(state.refined.mosaic_from_frame)
+        delivered = world.finish(state)(state)
+        assert row.relative_rmsd_px == world.relative_rmsd(delivered)
+        assert row.own_rmsd_px == world.relative_rmsd(FrameMaps.of(state))
+        assert row.shape_rmsd_px == world.shape_rmsd(delivered)
 
 
 def rows_of(**changes) -> list[Row]:
@@ -119,19 +124,13 @@ def rows_of(**changes) -> list[Row]:
 def test_a_row_has_the_probability_that_was_stated_of_its_pair_before_the_answer():
     world = raster(24)
     agent = world.agent(1)
-    state = ActiveLoop.start(24, OUTLINE, world.chain(agent), external=world.external, strategy=strategy_named("paper"))
+    state = world.start(agent, world.external, Method("paper"))
     rows = rows_of()
     assert np.isnan(rows[0].probability)
     for row in rows[1:]:
         reasons = state.likely(Pair(row.i, row.j)).reasons
         assert row.probability == reasons["position"] * reasons["external"]
         state = state.record(agent.answer(Pair(row.i, row.j)))
-
-
-def test_a_strategy_that_states_its_probability_is_taken_at_its_word(monkeypatch):
-    word = Suggestion(Pair(0, 23), 1.0, {"overlap": 0.625, "position": 0.5, "external": 0.5})
-    monkeypatch.setattr(Paper, "rank", lambda *_: [word])
-    assert rows_of(queries=1)[1].probability == 0.625
 
 
 def test_a_strategy_that_states_nothing_has_no_probability():
@@ -141,9 +140,9 @@ def test_a_strategy_that_states_nothing_has_no_probability():
 def test_questions_of_a_batch_are_chosen_before_any_of_them_is_answered():
     world = raster(24)
     agent = world.agent(1)
-    start = ActiveLoop.start(24, OUTLINE, world.chain(agent), external=world.external, strategy=strategy_named("paper"))
+    start = world.start(agent, world.external, Method("smalti"))
     expected = [state.answers[-1].pair for state, _ in zip(start.run(agent, 3), range(3), strict=False)]
-    rows = rows_of(batch=3)
+    rows = rows_of(strategy="smalti", batch=3)
     assert [Pair(row.i, row.j) for row in rows[1:]] == expected
     assert all(0 < row.probability <= 1 for row in rows[1:])
 
@@ -243,7 +242,7 @@ def test_no_kept_run_is_cleared_before_every_report_is_written(tmp_path, monkeyp
 
 
 def finished(settings: RunSettings, seconds: float) -> Run:
-    row = Row(0, None, None, "", 1.0, 1.0, 1.0, np.nan, np.nan, seconds / 2)
+    row = Row(0, None, None, "", 1.0, 1.0, 1.0, 1.0, np.nan, np.nan, seconds / 2)
     return Run(settings, [row, row], "budget", 1.0, *np.zeros((3, 3, 2)), {})
 
 
@@ -256,8 +255,8 @@ def test_a_run_is_expected_to_take_as_long_as_those_of_other_seeds_on_average():
 
 
 def test_the_longest_runs_begin_first_once_it_is_known_which_they_are(tmp_path, monkeypatch):
-    settings = StudySettings("raster", frames=12, queries=1, seeds=(1, 2, 3), strategies=("xia", "paper", "area"))
-    seconds = {"xia": 1.0, "paper": 5.0, "area": 3.0}
+    settings = StudySettings("raster", frames=12, queries=1, seeds=(1, 2, 3), strategies=("xia", "paper", "elibol"))
+    seconds = {"xia": 1.0, "paper": 5.0, "elibol": 3.0}
     begun: list[tuple[str, int]] = []
 
     class Pool:
@@ -274,8 +273,8 @@ def test_the_longest_runs_begin_first_once_it_is_known_which_they_are(tmp_path, 
 
     monkeypatch.setattr("smalti.experiments.study.hire", lambda count: contextlib.nullcontext(Pool()))
     conduct(settings, tmp_path, workers=1, on_progress=lambda _: None)
-    one_of_each = [("xia", 1), ("paper", 1), ("area", 1)]
-    assert begun == [*one_of_each, ("paper", 2), ("paper", 3), ("area", 2), ("area", 3), ("xia", 2), ("xia", 3)]
+    one_of_each = [("xia", 1), ("paper", 1), ("elibol", 1)]
+    assert begun == [*one_of_each, ("paper", 2), ("paper", 3), ("elibol", 2), ("elibol", 3), ("xia", 2), ("xia", 3)]
 
 
 def test_a_worker_that_is_killed_ends_the_study_with_one_line(tmp_path):
@@ -326,11 +325,30 @@ def test_an_interrupted_study_goes_on_and_ends_as_if_never_interrupted(tmp_path)
     assert curves[0] == curves[1]
 
 
-def test_whatever_the_strategy_noise_and_camera_may_be_learned():
-    plain, learned = (
-        perform(RunSettings("raster", 60, 4, "affine", "paper", 2, learned=flag), False, lambda: None)
-        for flag in (False, True)
-    )
-    assert learned.rows[0].relative_rmsd_px < 0.5 * plain.rows[0].relative_rmsd_px
-    assert np.isfinite(learned.rows[-1].bound_px)
-    assert np.isnan(plain.rows[-1].bound_px)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_each_strategy_runs_in_its_own_loop(strategy):
+    world = raster(12)
+    state = world.start(world.agent(1), world.external, Method(strategy))
+    assert type(state) is (ActiveLoop if strategy == "smalti" else PaperLoop)
+    assert state.strategy.name == strategy
+
+
+def test_a_bound_is_stated_by_smalti_alone():
+    assert np.isnan(rows_of()[-1].bound_px)
+    assert np.isfinite(rows_of(strategy="smalti")[-1].bound_px)
+
+
+@pytest.mark.parametrize(("experiment", "family"), [("raster", "affine"), ("caliterra", "projective")])
+def test_maps_are_affine_but_for_smalti_on_real_frames(experiment, family):
+    kind = experiment_named(experiment)
+    assert (kind.usual_family("smalti"), kind.usual_family("paper")) == (family, "affine")
+
+
+def test_a_study_of_smalti_alone_has_no_pictures_of_all_pairs(tmp_path):
+    settings = replace(SMALL, strategies=("smalti",), seeds=(1,), queries=1)
+    runs = conduct(settings, tmp_path, workers=1, on_progress=lambda _: None)
+    assert runs[0].pictures == {}
+    write_reports({tmp_path: settings}, {tmp_path: runs})
+    names = {path.name for path in tmp_path.iterdir()}
+    assert "rmsd.png" in names
+    assert "overlap.png" not in names

@@ -46,7 +46,6 @@ class Plan:
     refused: list[tuple[int, int]] = field(default_factory=lambda: [(0, 3)])
     lies: dict[tuple[int, int], np.ndarray] = field(default_factory=lambda: dict.fromkeys(CHAIN, CURL))
     held: set[tuple[int, int]] = field(default_factory=set)
-    weights: dict[tuple[int, int], float] = field(default_factory=dict)
     parts: dict[int, int] = field(default_factory=lambda: dict.fromkeys(range(8), 0))
     references: list[int] = field(default_factory=lambda: [REFERENCE])
     asides: set[int] = field(default_factory=set)
@@ -78,18 +77,18 @@ def make_project(folder: Path, plan: Plan | None = None) -> Project:
     for n, part in plan.parts.items():
         true = np.linalg.inv(TRUTH[plan.references[part]]) @ TRUTH[n]
         final = np.linalg.inv(FINAL[plan.references[part]]) @ FINAL[n]
-        placements.append(Placement(n, part, true[:2], true[:2], final / final[2, 2], 0.5))
+        placements.append(Placement(n, part, true, final / final[2, 2], 0.5))
     links = [
         LinkEntry(
             Pair(i, j),
-            LinkState.HELD if (i, j) in plan.held else LinkState.BELIEVED,
+            LinkState.REJECTED if (i, j) in plan.held else LinkState.BELIEVED,
             5.0,
-            plan.weights.get((i, j), 1.0),
+            1.0,
             0.5,
         )
         for i, j, role in plan.answers
         if role is not Role.ASIDE
     ]
     count = len(made.answers) if plan.is_finished else None
-    store.keep_result(placements, links, finished_after=count, references=plan.references, noise=1.0)
+    store.keep_result(placements, links, finished_after=count, references=plan.references, family="projective")
     return made

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from smalti.film.story import State, Story
+from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.records import Pair
 
@@ -19,4 +20,4 @@ def tell(states: Sequence[np.ndarray], *, width: int = 80, height: int = 60, pla
         is_placed = np.ones(len(maps), dtype=bool) if placed is None else np.array(placed[n])
         newest = Pair(0, 1) if 0 < n < last else None
         made.append(State(np.array(maps), is_placed, min(n, last - 1), newest, 100.0 / (n + 1)))
-    return Story(tuple(range(len(states[0]))), Outline.of_pixels(width, height), last - 1, tuple(made))
+    return Story(tuple(range(len(states[0]))), Lens(Outline.of_pixels(width, height)), last - 1, tuple(made))

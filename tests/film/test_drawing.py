@@ -27,7 +27,7 @@ TIMELINE = plan_timeline(STORY, 12.0)
 @pytest.fixture(scope="module")
 def stock() -> Stock:
     source = Source({n: plain(GREY) for n in range(3)})
-    return read_stock(source, range(3), np.arange(3), None, 1.5, lambda: None)
+    return read_stock(source, range(3), np.arange(3), None, STORY.lens, 1.5, lambda: None)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_the_frames_of_the_newest_answer_are_outlined(drawing):
     maps, _ = blend_states(*STORY.states[:2], moment.share)
     picture = drawing.draw(moment)
     for frame, is_outlined in ((0, True), (1, True), (2, False)):
-        corners = project(view.canvas_from_mosaic() @ maps[frame], STORY.outline.corners)
+        corners = project(view.canvas_from_mosaic() @ maps[frame], STORY.lens.outline.corners)
         along = np.linspace(corners, np.roll(corners, -1, axis=0), 20)[4:-4].reshape(-1, 2)
         x, y = np.round(along).astype(int).T
         assert (near(picture[y, x], ANSWER).mean() > 0.6) == is_outlined
@@ -80,14 +80,14 @@ def test_the_path_leads_through_the_middles_of_the_frames_until_the_mosaic_is_fi
     view = View.of(STORY, 480)
     for moment, closeness, is_there in ((TIMELINE.moment(0.0), 0.0, True), (TIMELINE.moment(99.0), 1.0, False)):
         maps, _ = blend_states(*STORY.states[moment.before : moment.before + 2], moment.share)
-        centres = project(view.canvas_from_mosaic(closeness) @ maps, STORY.outline.centre[None])[:, 0]
+        centres = project(view.canvas_from_mosaic(closeness) @ maps, STORY.lens.outline.centre[None])[:, 0]
         x, y = np.round(np.linspace(centres[0], centres[1], 30)).astype(int).T
         assert (drawing.draw(moment)[y, x].mean(axis=1) > GREY + 15).mean() == pytest.approx(float(is_there), abs=0.2)
 
 
 def test_halfway_between_two_states_a_frame_is_halfway():
     maps, strengths = blend_states(*STORY.states[:2], 0.5)
-    corners = STORY.outline.corners
+    corners = STORY.lens.outline.corners
     np.testing.assert_allclose(project(maps, corners), (project(BEFORE, corners) + project(AFTER, corners)) / 2)
     assert (strengths == 1).all()
 
@@ -119,7 +119,7 @@ def test_frames_that_are_not_placed_are_neither_painted_nor_outlined(stock):
 
 def test_words_tell_the_answer_by_the_frames_numbers_in_the_source():
     story = tell([AFTER] * 4)
-    numbered = type(story)((5, 71, 80), story.outline, 150, story.states)
+    numbered = type(story)((5, 71, 80), story.lens, 150, story.states)
     assert describe_step(numbered, *story.states[:2]) == "answer 1 of 150: frames 5 and 71 overlap"
     assert describe_step(numbered, story.states[0], story.states[2]) == "answers 1 to 2 of 150: frames 5 and 71 overlap"
     assert describe_step(numbered, *story.states[2:]) == "finished: 3 frames, 2 answers"
@@ -132,7 +132,7 @@ def test_how_far_it_is_off_is_said_shortly(px, words):
 
 def test_words_and_number_have_room_beside_each_other_in_a_narrow_film():
     story = tell([AFTER] * 4)
-    wordy = type(story)((12345, 23456, 34567), story.outline, 98765, story.states)
+    wordy = type(story)((12345, 23456, 34567), story.lens, 98765, story.states)
     strip = Caption(wordy, 300, 40).write(Moment(3.0, 1, 0.5, True))
     written = np.flatnonzero(strip[4:].max(axis=(0, 2)) > 50)
     gaps = np.diff(written)

@@ -40,7 +40,8 @@ def test_the_film_ends_with_the_finished_mosaic(project, film):
     inside = (u > 4) & (u < 224) & (v > 4) & (v < 99)
     # Grey: colours have half the resolution in a film.
     shown, truth = film[-1][: view.height].mean(axis=2), colour_at(u, v).mean(axis=2)
-    assert inside.mean() > 0.6
+    # The picture has the shape of the bent mosaics that it began with.
+    assert inside.mean() > 0.55
     assert psnr(shown[inside], truth[inside]) > 28
     assert (film[-1][: view.height][(u < -4) | (u > 234) | (v < -4) | (v > 109)] < 40).all()
 

@@ -9,11 +9,13 @@ from smalti.errors import InputError
 from smalti.film import stock as stock_module
 from smalti.film.painting import paint
 from smalti.film.stock import choose_frames, read_stock
+from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from tests.rendering.scene import Frames, colour_at, frame_of, mapped, psnr, shift, tilt, turn
 
 WIDTH, HEIGHT = 120, 90
 BLUE = (0, 0, 200)
+STRAIGHT = Lens(Outline.of_pixels(WIDTH, HEIGHT))
 
 
 class Source(Frames):
@@ -23,10 +25,10 @@ class Source(Frames):
     width, height = WIDTH, HEIGHT
 
 
-def hold(frames, *, mask=None, scale=1.0, places=None, source=None):
+def hold(frames, *, mask=None, lens=STRAIGHT, scale=1.0, places=None, source=None):
     source = Source(dict(enumerate(frames))) if source is None else source
     places = np.arange(len(frames)) if places is None else places
-    return read_stock(source, list(range(len(frames))), places, mask, scale, lambda: None)
+    return read_stock(source, list(range(len(frames))), places, mask, lens, scale, lambda: None)
 
 
 def plain(level):
@@ -51,6 +53,24 @@ def test_frames_that_fit_together_show_the_scene():
         inside |= (u > 0.5) & (u < WIDTH - 1.5) & (v > 0.5) & (v < HEIGHT - 1.5)
         outside |= (u > -2) & (u < WIDTH + 1) & (v > -2) & (v < HEIGHT + 1)
     assert psnr(picture[inside], colour_at(x, y)[inside]) > 38
+    assert (picture[~outside] == BLUE).all()
+
+
+@pytest.mark.parametrize("k1", [0.12, -0.08])
+def test_frames_seen_through_a_lens_show_the_scene_straight(k1):
+    lens = Lens(Outline.of_pixels(WIDTH, HEIGHT), k1)
+    maps = np.array([shift(20, 15) @ turn(5), shift(75, 20) @ turn(-8, 1.1)])
+    frames = [frame_of(matrix, WIDTH, HEIGHT, lens) for matrix in maps]
+    y, x = np.mgrid[:140, :240].astype(float)
+    inside, outside = np.zeros((2, 140, 240), dtype=bool)
+    for matrix in maps:
+        straight = np.stack(mapped(np.linalg.inv(matrix), x, y), axis=-1)
+        inside |= lens.outline.contains(lens.bend(straight), -2.0)
+        outside |= lens.outline.contains(lens.bend(straight), 3.0)
+    picture = paint(hold(frames, lens=lens), maps, np.ones(2), (240, 140), BLUE)
+    as_they_are = paint(hold(frames), maps, np.ones(2), (240, 140), BLUE)
+    assert psnr(picture[inside], colour_at(x, y)[inside]) > 33
+    assert psnr(as_they_are[inside], colour_at(x, y)[inside]) < 25
     assert (picture[~outside] == BLUE).all()
 
 
@@ -119,7 +139,7 @@ def test_a_frame_far_outside_the_picture_costs_nothing_and_shows_nothing():
 def test_every_frame_is_read_once_in_ascending_order():
     source = Source({n: plain(n) for n in range(6)})
     counted = []
-    read_stock(source, list(range(6)), np.array([0, 2, 5]), None, 0.5, lambda: counted.append(1))
+    read_stock(source, list(range(6)), np.array([0, 2, 5]), None, STRAIGHT, 0.5, lambda: counted.append(1))
     assert source.decoded == [0, 2, 5]
     assert len(counted) == 3
 

@@ -18,7 +18,7 @@ def strip(frames, step, curl=0.0):
 
 def seen(view, story, state, closeness=0.0):
     """The corners of a state's frames in pixels of the picture."""
-    return project(view.canvas_from_mosaic(closeness) @ state.maps, story.outline.corners).reshape(-1, 2)
+    return project(view.canvas_from_mosaic(closeness) @ state.maps, story.lens.outline.corners).reshape(-1, 2)
 
 
 def is_inside(view, points):

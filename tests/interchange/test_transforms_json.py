@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 
 from smalti.errors import OutputError
+from smalti.geometry.lens import Lens
+from smalti.geometry.outline import Outline
 from smalti.interchange.transforms_json import FrameTransform, write_transforms
 
-TURNED = np.array([[0.0, -1.0, 30.0], [1.0, 0.0, 7.0]])
+TURNED = np.array([[0.0, -1.0, 30.0], [1.0, 0.0, 7.0], [0.0, 0.0, 1.0]])
 TILTED = np.array([[1.0, 0.1, 5.0], [-0.1, 1.0, 1 / 3], [1e-4, 2e-4, 1.0]])
 FRAMES = [
-    FrameTransform(0, "0:00.00", 0, np.eye(2, 3), np.eye(3), 0.0),
-    FrameTransform(4, "0:00.16", 0, TURNED, np.vstack([TURNED, [0, 0, 1]]), 0.123456),
-    FrameTransform(5, "größe", 1, TURNED, TILTED, 12.0),
+    FrameTransform(0, "0:00.00", 0, np.eye(3), 0.0),
+    FrameTransform(4, "0:00.16", 0, TURNED, 0.123456),
+    FrameTransform(5, "größe", 1, TILTED, 12.0),
 ]
 
 
@@ -50,19 +52,16 @@ def test_frames_come_in_order_with_label_and_part(content):
 
 def test_every_matrix_is_three_by_three(content):
     for one in content["frames"]:
-        assert np.shape(one["affine"]) == np.shape(one["final"]) == (3, 3)
-        assert one["affine"][2] == [0.0, 0.0, 1.0]
+        assert np.shape(one["final"]) == (3, 3)
 
 
 def test_a_pixel_of_a_turned_frame_is_mapped_right(content):
-    for name in ("affine", "final"):
-        assert place_of(content["frames"][1][name], 10.0, 4.0) == (26.0, 17.0)
+    assert place_of(content["frames"][1]["final"], 10.0, 4.0) == (26.0, 17.0)
 
 
-def test_the_final_map_has_its_perspective_and_the_affine_one_none(content):
+def test_a_pixel_of_a_tilted_frame_is_mapped_right(content):
     x, y = place_of(content["frames"][2]["final"], 100.0, 50.0)
     assert (x, y) == pytest.approx((110.0 / 1.02, (40.0 + 1 / 3) / 1.02))
-    assert place_of(content["frames"][2]["affine"], 100.0, 50.0) == (-20.0, 107.0)
 
 
 def test_maps_are_written_to_the_last_bit(content):
@@ -83,6 +82,26 @@ def test_frames_that_were_not_placed_are_listed_by_number_with_the_reason(conten
         {"frame": 2, "reason": "matches no other frame"},
         {"frame": 9, "reason": "too blurred"},
     ]
+
+
+def test_without_a_lens_there_is_none(content):
+    assert content["lens"] is None
+
+
+def test_who_follows_the_formula_of_the_lens_gets_the_straight_pixel(tmp_path):
+    lens = Lens(Outline.of_pixels(240, 180), 0.08, -0.015)
+    write_transforms(tmp_path / "t.json", FRAMES, size=(240, 180), references=[0, 5], apart={}, lens=lens)
+    content = json.loads((tmp_path / "t.json").read_text())
+    told = content["lens"]
+    assert told["model"] == "radial"
+    for word in ("seen", "straight", "unit_px", "centre", "1 + k1*r2 + k2*r2*r2"):
+        assert word in told["formula"]
+    assert "straight pixel" in content["convention"]
+    x, y = ((at - centre) / told["unit_px"] for at, centre in zip((200.0, 30.0), told["centre"], strict=True))
+    r2 = x * x + y * y
+    factor = (1 + told["k1"] * r2 + told["k2"] * r2 * r2) * told["unit_px"]
+    straight = (x * factor + told["centre"][0], y * factor + told["centre"][1])
+    assert straight == pytest.approx(tuple(lens.straighten(np.array([200.0, 30.0]))))
 
 
 def test_frames_may_come_one_by_one(tmp_path):

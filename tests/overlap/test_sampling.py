@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from smalti.adjustment.adjustment import Adjustment
-from smalti.adjustment.covariance import Covariance
-from smalti.adjustment.link import fit_link
 from smalti.geometry.outline import Outline
 from smalti.overlap.rectangle import rectangle_probability
 from smalti.overlap.sampling import sampled_probability, sampled_probability_of_maps
+from smalti.paper.affine_links import fit_affine_link
+from smalti.paper.haralick import Haralick
+from smalti.paper.linear_adjustment import LinearAdjustment
 from smalti.records import Landmarks, Pair
 
 OUTLINE = Outline(0.0, 0.0, 100.0, 100.0)
@@ -27,17 +27,17 @@ STEPS_INSIDE = ((10.0, 5.0), (10.0, 5.0))
 STEPS_OUTSIDE = ((40.0, 5.0), (40.0, 5.0))
 
 
-def chain_of_three(steps: tuple[tuple[float, float], ...]) -> Covariance:
+def chain_of_three(steps: tuple[tuple[float, float], ...]) -> Haralick:
     rng = np.random.default_rng(5)
     links = []
     for n, step in enumerate(steps):
         points_j = np.array([[10.0, 10.0], [70.0, 15.0], [20.0, 60.0], [65.0, 70.0]])
         noise = rng.normal(0.0, SIGMA, size=points_j.shape)
-        links.append(fit_link(Landmarks(Pair(n, n + 1), points_j + step + noise, points_j, SIGMA)))
-    return Covariance(Adjustment(3, OUTLINE, links))
+        links.append(fit_affine_link(Landmarks(Pair(n, n + 1), points_j + step + noise, points_j, SIGMA)))
+    return Haralick(LinearAdjustment(3, OUTLINE, links))
 
 
-def exact(covariance: Covariance, i: int, j: int) -> float:
+def exact(covariance: Haralick, i: int, j: int) -> float:
     mean, cov = covariance.centre(i, j)
     return float(rectangle_probability(mean, np.array([cov[0, 0], cov[0, 1], cov[1, 1]]), OUTLINE))
 

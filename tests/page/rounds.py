@@ -35,7 +35,7 @@ def write_rounds(folder: Path) -> Path:
 
 def careful_eye(seed: int = 0) -> OracleAgent:
     """What a careful person sees: every landmark a pixel or two from where it is."""
-    x, y = np.linspace(24, WIDTH - 25, 4), np.linspace(24, HEIGHT - 25, 3)
+    x, y = np.linspace(24, WIDTH - 25, 4), np.linspace(24, HEIGHT - 25, 4)
     points: NDArray[np.float64] = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     # Not at the very rim, where a click beside the point is beside the frame.
     outline = rounds().outline.scaled(0.95)

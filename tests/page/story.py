@@ -16,7 +16,7 @@ from smalti.annotation.opening import open_project
 from smalti.building.progress import Silence
 from smalti.building.settings import BuildSettings
 from smalti.loop import StopRule
-from smalti.records import Answer, Author, Landmarks, Pair, Transforms
+from smalti.records import Answer, Author, Homographies, Landmarks, Pair
 from tests.page.person import Person, Seen
 from tests.page.program import Program
 from tests.page.rounds import careful_eye, rounds
@@ -91,7 +91,7 @@ def live(page: Page, program: Program, keep: Callable[[Page, str], None]) -> Sto
 
 def error_px(mosaic: dict[str, Any]) -> float:
     """Return how far a mosaic as the page gets it is from the truth, px."""
-    maps: Transforms = np.array(mosaic["maps"]).reshape(-1, 2, 3)
+    maps: Homographies = np.array(mosaic["maps"]).reshape(-1, 3, 3)
     return rounds().truth_error(maps, mosaic["numbers"]).rms
 
 
@@ -100,10 +100,11 @@ def error_of_oracle_px(prepared: Path, scratch: Path) -> float:
     opened = open_project(shutil.copytree(prepared, scratch), None, BuildSettings(), progress=Silence())
     try:
         groundwork = opened.groundwork
-        start = replace(groundwork.start, stop_rule=StopRule(budget=QUESTIONS))
+        ground = replace(groundwork.start.ground, stop_rule=StopRule(budget=QUESTIONS))
+        start = replace(groundwork.start, ground=ground)
         assert groundwork.used == tuple(range(len(rounds())))
         *_, last = start.run(_AsPerson(careful_eye()))
-        return rounds().truth_error(last.refined.mosaic_from_frame, groundwork.used).rms
+        return rounds().truth_error(last.mosaic_from_frame, groundwork.used).rms
     finally:
         opened.project.close()
 

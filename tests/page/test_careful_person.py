@@ -11,6 +11,7 @@ from tests.page.conftest import SCREEN
 from tests.page.story import APART, QUESTIONS, error_of_oracle_px, error_px, live
 
 LARGEST_RATIO = 1.2
+LARGEST_PX = 1.0
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def test_ten_answers_bring_the_error_to_that_of_the_oracle(story, prepared, tmp_
 
 
 def test_ten_answers_straighten_a_mosaic_that_had_drifted(story):
-    assert error_px(story.last) < 0.2 * error_px(story.first)
+    assert error_px(story.last) < LARGEST_PX < 0.5 * error_px(story.first)
 
 
 def test_ten_answers_are_in_the_table_each_with_its_verdict(story):
@@ -56,7 +57,7 @@ def test_a_wrong_answer_is_caught_and_named(story):
 
 
 def test_a_corrected_answer_leaves_no_contradiction(story):
-    assert not any(row["held"] for row in story.rows)
+    assert not any(row["rejected"] for row in story.rows)
 
 
 def test_the_predicted_error_falls_as_answers_come(story):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from smalti.records import Pair
 from tests.page.correspondence import given
 
 
 def test_landmarks_are_set_by_the_cursor_and_confirmed(person, program):
-    # Before anything false is said, frames are asked about that share much.
+    # A round apart: these two frames share nearly everything.
+    person.go_to(Pair(0, 20))
     person.press("y")
     person.see("frame-j").focus()
     for at, way in enumerate((["Shift+ArrowUp"], ["Shift+ArrowLeft", "ArrowDown"], ["Shift+ArrowRight", "ArrowDown"])):
@@ -20,6 +22,19 @@ def test_landmarks_are_set_by_the_cursor_and_confirmed(person, program):
     person.after(lambda: person.press("Enter"))
     last = given(program)[-1]
     assert (last["verdict"], last["landmarks"]) == ("yes", 3)
+
+
+def test_one_landmark_is_an_answer(person, program):
+    person.go_to(Pair(3, 23))
+    person.press("y")
+    person.see("frame-j").focus()
+    person.press("ArrowUp", "Space", "Space")
+    expect(person.see("landmark")).to_have_count(1)
+    expect(person.see("predicted-error")).to_contain_text("px")
+    person.press("Escape")
+    person.after(lambda: person.press("y"))
+    last = given(program)[-1]
+    assert (last["verdict"], last["landmarks"]) == ("yes", 1)
 
 
 @pytest.mark.parametrize(("key", "verdict"), [("n", "no"), ("u", "unsure")])

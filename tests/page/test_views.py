@@ -163,9 +163,10 @@ def test_a_cell_of_each_map_opens_its_pair(person_at_work):
         person_at_work.see("tab-maps").click()
         cells = person_at_work.see(f"map-{kind}")
         expect(cells).to_be_visible()
+        # The maps get their places as they come: only then is it known where a cell is.
+        person_at_work.page.wait_for_timeout(PICTURES_MS)
         box = cells.bounding_box()
         x, y = ((number + 0.5) / FRAMES for number in (j, i))
-        person_at_work.page.wait_for_timeout(PICTURES_MS)
         cells.click(position={"x": x * box["width"], "y": y * box["height"]})
         _expect_pair(person_at_work, i, j)
 
@@ -239,10 +240,10 @@ def _expect_pair(person, i, j):
 def _place_in_mosaic(person, program, number):
     """Return where on the screen the middle of a frame is in the mosaic."""
     mosaic = program.get("api/mosaic")
-    maps = np.array(mosaic["maps"]).reshape(-1, 2, 3)
+    maps = np.array(mosaic["maps"]).reshape(-1, 3, 3)
     at = maps[mosaic["numbers"].index(number)] @ [159.5, 119.5, 1.0]
     host = person.see("mosaic")
     screen = np.array([float(part) for part in host.get_attribute("data-screen-from-mosaic").split(",")]).reshape(2, 3)
     box = host.bounding_box()
-    x, y = screen @ [*at, 1.0]
+    x, y = screen @ (at / at[2])
     return box["x"] + x, box["y"] + y

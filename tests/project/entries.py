@@ -25,15 +25,13 @@ def unsure(i: int, j: int) -> AnswerEntry:
 
 def placement(number: int, part: int = 0) -> Placement:
     rng = np.random.default_rng([number, part])
-    return Placement(
-        number, part, rng.normal(size=(2, 3)), rng.normal(size=(2, 3)), rng.normal(size=(3, 3)), float(rng.random())
-    )
+    return Placement(number, part, rng.normal(size=(3, 3)), rng.normal(size=(3, 3)), float(rng.random()))
 
 
 def shifted(number: int, x: float, y: float = 0.0, part: int = 0) -> Placement:
     """A frame that lies at (x, y) on its mosaic."""
-    affine = np.array([[1.0, 0.0, x], [0.0, 1.0, y]])
-    return Placement(number, part, affine, affine, np.vstack([affine, [0.0, 0.0, 1.0]]), 0.5)
+    shift = np.array([[1.0, 0.0, x], [0.0, 1.0, y], [0.0, 0.0, 1.0]])
+    return Placement(number, part, shift, shift, 0.5)
 
 
 def link(i: int, j: int, state: LinkState = LinkState.BELIEVED, chi2: float = 5.5) -> LinkEntry:

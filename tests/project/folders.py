@@ -33,23 +33,24 @@ def begin(folder: Path, images: Path, binding: dict | None = None) -> Project:
 
 
 def finish(project: Project) -> None:
-    """Four frames, two of them on a mosaic, a third on another, the last set aside; a loop and a held one."""
+    """Four frames, two of them on a mosaic, a third on another, the last set aside; a loop and a rejected one."""
     store = project.store
     store.keep_frames([FrameEntry(n, f"{n}.png", "too blurred" if n == 3 else "") for n in range(4)])
     entries = [yes(0, 1), no(1, 2, Role.CHAIN), yes(0, 2, Role.BRIDGE), yes(1, 3, Role.CHECK)]
     entries += [yes(0, 3, Role.LOOP), yes(2, 3, Role.LOOP)]
     for entry in entries:
         store.keep_answer(entry)
-    links = [link(0, 1), link(0, 2), link(1, 3), link(0, 3), link(2, 3, LinkState.HELD)]
+    links = [link(0, 1), link(0, 2), link(1, 3), link(0, 3), link(2, 3, LinkState.REJECTED)]
     store.keep_result(
         [shifted(0, 0), shifted(1, 20), shifted(2, 0, part=1)],
         links,
         finished_after=len(entries),
         predicted_error_px=0.5,
         chain_error_px=8.0,
-        left_out_px=[{}],
-        finish=["affine"],
-        noise=1.2,
+        left_out_px=0.75,
+        family="projective",
+        noise={"chain": 1.2, "matcher": 1.0, "person": 1.0},
+        camera={"turn": 0.01, "tilt": None},
         stopped="budget",
     )
     store.add_seconds("reading", 1.23456)

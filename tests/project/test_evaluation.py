@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from smalti.errors import ProjectError
+from smalti.geometry.lens import Lens
+from smalti.geometry.outline import Outline
 from smalti.project.entries import Placement
 from smalti.project.evaluation import evaluate
 from smalti.records import Landmarks, Pair
 from tests.project.entries import shifted
-
-AFFINE = np.eye(2, 3)
 
 
 def landmarks(i: int, j: int, points_i: list[list[float]], points_j: list[list[float]]) -> Landmarks:
@@ -19,7 +19,7 @@ def landmarks(i: int, j: int, points_i: list[list[float]], points_j: list[list[f
 
 
 def placed(number: int, final: list[list[float]], part: int = 0) -> Placement:
-    return Placement(number, part, AFFINE, AFFINE, np.array(final, dtype=float), 0.5)
+    return Placement(number, part, np.eye(3), np.array(final, dtype=float), 0.5)
 
 
 def test_distances_are_what_they_are_by_hand():
@@ -49,6 +49,24 @@ def test_frames_that_lie_right_have_no_error():
     points, moved = [[1.0, 2.0], [30.0, 4.0], [5.0, 60.0]], [[8.0, -1.0], [37.0, 1.0], [12.0, 57.0]]
     found = evaluate([shifted(4, 100, 20), shifted(9, 107, 17)], [landmarks(4, 9, moved, points)])
     assert found.relative_rmsd_px == pytest.approx(0.0, abs=1e-12)
+
+
+def test_with_a_lens_distances_are_measured_where_they_are_seen():
+    lens = Lens(Outline.of_pixels(200, 100), 0.1, -0.02)
+    points = np.array([[20.0, 10.0], [150.0, 40.0], [99.5, 90.0]])
+    seen = lens.bend(lens.straighten(points) + np.array([30.0, -5.0]))
+    record = landmarks(0, 1, (seen + np.array([3.0, 4.0])).tolist(), points.tolist())
+    placements = [shifted(0, 0), shifted(1, 30, -5)]
+    assert evaluate(placements, [record], lens).relative_rmsd_px == pytest.approx(5.0)
+    exact = landmarks(0, 1, seen.tolist(), points.tolist())
+    assert evaluate(placements, [exact], lens).relative_rmsd_px < 1e-9
+    assert evaluate(placements, [exact]).relative_rmsd_px > 0.5
+
+
+def test_a_lens_that_bends_nothing_changes_nothing():
+    record = landmarks(0, 1, [[13.0, 4.0], [15.0, 5.0]], [[0.0, 0.0], [5.0, 5.0]])
+    placements = [shifted(0, 0), shifted(1, 10)]
+    assert evaluate(placements, [record], Lens(Outline.of_pixels(40, 30))) == evaluate(placements, [record])
 
 
 def test_every_landmark_counts_once_whatever_its_pair():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from smalti.errors import ProjectError, TableError
+from smalti.geometry.lens import Lens
 from smalti.interchange.landmarks_csv import write_landmarks
 from smalti.project.project import Project
 from smalti.records import Landmarks, Pair
@@ -16,9 +17,9 @@ from tests.project.entries import no, unsure
 from tests.project.folders import begin, finish, write_images
 
 KEYS = {
-    *("folder", "source", "frames", "parts", "chain", "asked", "yes", "no", "unsure", "held", "attempts"),
+    *("folder", "source", "frames", "parts", "chain", "asked", "yes", "no", "unsure", "rejected", "attempts"),
     *("registered_by", "predicted_error_px", "error_bound_px", "ahead_px", "worth_going_on"),
-    *("chain_error_px", "left_out_px", "finish", "noise", "stopped", "seconds"),
+    *("chain_error_px", "left_out_px", "family", "noise", "camera", "stopped", "seconds", "lens"),
 }
 
 
@@ -48,10 +49,28 @@ def test_a_finished_project_tells_its_numbers(project: Project):
     assert told["parts"] == 2
     assert told["chain"] == {"links": 1, "bridges": 1, "checks": 1}
     assert (told["asked"], told["yes"], told["no"], told["unsure"]) == (5, 2, 2, 1)
-    assert (told["held"], told["attempts"]) == (1, 9)
-    assert (told["predicted_error_px"], told["chain_error_px"], told["noise"]) == (0.5, 8.0, 1.2)
-    assert (told["finish"], told["stopped"], told["left_out_px"]) == (["affine"], "budget", [{}])
+    assert (told["rejected"], told["attempts"]) == (1, 9)
+    assert (told["predicted_error_px"], told["chain_error_px"]) == (0.5, 8.0)
+    assert (told["family"], told["stopped"], told["left_out_px"]) == ("projective", "budget", 0.75)
+    assert told["noise"]["chain"] == 1.2
+    assert told["camera"] == {"turn": 0.01, "tilt": None}
     assert told["seconds"] == {"reading": 1.23}
+
+
+def test_a_project_without_a_lens_has_a_straight_one_and_tells_none(project: Project):
+    finish(project)
+    assert project.lens == Lens(project.outline)
+    assert project.info()["lens"] is None
+    project.store.keep_facts(lens=None)
+    assert project.lens.is_straight
+
+
+def test_the_lens_of_a_project_is_that_of_its_facts(project: Project):
+    finish(project)
+    project.store.keep_facts(lens=[0.02, 0])
+    assert project.lens == Lens(project.outline, 0.02, 0.0)
+    # The corner is 1.25 half sides from the centre: 48 by 36 pixels.
+    assert project.info()["lens"] == {"k1": 0.02, "k2": 0.0, "corner_percent": pytest.approx(2.0 * 1.25**2)}
 
 
 def test_what_is_told_can_be_written_as_json(project: Project):

@@ -1,4 +1,4 @@
-"""A file of the first format is brought to this one, whatever happens meanwhile, and a copy of it stays."""
+"""A file of an older format is brought to this one, whatever happens meanwhile, and a copy of it stays."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from smalti.errors import OutputError, ProjectError
 from smalti.project import migration
-from smalti.project.entries import Act, FrameEntry, Role
+from smalti.project.entries import Act, FrameEntry, LinkState, Role
 from smalti.project.project import Project
 from smalti.project.schema import VERSION
 from smalti.project.store import FILE_NAME, Store
 from smalti.records import Author, Pair
-from tests.project.entries import link, no, unsure, yes
+from tests.project.entries import link, no, placement, unsure, yes
 from tests.project.format_1 import insert, write_format_1
+from tests.project.format_2 import write_format_2
 
 ROOT = Path(__file__).parents[2]
 GIVEN = [yes(4, 5), no(0, 9), unsure(1, 2), yes(0, 1, Role.BRIDGE, landmarks=300)]
@@ -204,12 +206,12 @@ def test_a_copy_that_was_cut_short_is_made_anew(path, tmp_path):
 
 def test_a_migration_that_fails_says_where_the_copy_is_and_leaves_the_file(path, monkeypatch):
     before = dump(path)
-    monkeypatch.setattr(migration, "_FROM_1", (*migration._FROM_1, "DROP TABLE unheard_of"))
+    monkeypatch.setitem(migration._STEPS, 2, (*migration._STEPS[2], "DROP TABLE unheard_of"))
     with pytest.raises(ProjectError) as caught:
         Store.open(path)
     message = str(caught.value)
     assert "\n" not in message
-    assert message.startswith(f"{path}: cannot be brought to format 2")
+    assert message.startswith(f"{path}: cannot be brought to format {VERSION}")
     assert message.endswith(str(backup_of(path)))
     assert "unheard_of" in message
     assert dump(path) == before == dump(backup_of(path))
@@ -241,4 +243,64 @@ def test_a_project_is_no_longer_bound_to_the_strategy_that_asked(tmp_path):
     path = write_format_1(tmp_path / FILE_NAME, GIVEN, binding={"mask": "auto", "strategy": "area", "seed": 0})
     with Project.open(path.parent) as project:
         assert project.store.fact("binding") == {"mask": "auto", "seed": 0}
-        assert project.store.fact("asked_by") == "area"
+        # Nor does this engine ask what that one asked: all answers are taken up first.
+        assert project.store.fact("asked_by") == "several"
+
+
+TURNED = np.array([[0.0, -1.0, 30.0], [1.0, 0.0, 1 / 3]])
+TILTED = np.array([[1.0, 0.1, 5.0], [-0.1, 1.0, 1 / 7], [1e-4, 2e-4, 1.0]])
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> Path:
+    placed = [(0, np.eye(2, 3), np.eye(3)), (1, TURNED, TILTED)]
+    facts = {"finished_after": 4, "binding": {"mask": "auto"}, "noise": 1.5, "finish": ["homography"], "guesses": []}
+    facts["left_out_px"] = [{"affine": 2.5, "homography": 0.75}]
+    return write_format_2(tmp_path / FILE_NAME, GIVEN, placed, **facts)
+
+
+@pytest.mark.parametrize("way", [Store.open, Store.create])
+def test_of_the_second_format_all_is_kept_but_the_affine_mosaic(second, way):
+    with closing(way(second)) as store:
+        check_answers(store)
+        assert store.frames() == [FrameEntry(0, "0.png", "too dark")]
+        assert store.links() == [link(0, 1, LinkState.REJECTED)]
+        assert store.stages() == {"loop": 2.5}
+        assert (store.fact("version"), store.fact("finished_after")) == (VERSION, 4)
+        assert store.fact("left_out_px") == 0.75
+        assert [store.fact(name) for name in ("finish", "guesses", "noise")] == 3 * [None]
+        first, tilted = store.placements()
+    np.testing.assert_array_equal(first.chain, np.eye(3))
+    np.testing.assert_array_equal(tilted.chain, [*TURNED, [0.0, 0.0, 1.0]])
+    assert tilted.final.tobytes() == TILTED.tobytes()
+    assert (tilted.number, tilted.part, tilted.sigma_px) == (1, 0, 0.5)
+
+
+def test_of_the_second_format_a_copy_stays_and_the_tables_are_those_of_a_new_file(second, tmp_path):
+    before = dump(second)
+    Store.open(second).close()
+    backup = second.with_name(f"{FILE_NAME}.v2")
+    assert files(tmp_path) == {FILE_NAME, backup.name}
+    assert dump(backup) == before
+    (tmp_path / "new").mkdir()
+    Store.create(tmp_path / "new" / FILE_NAME).close()
+    columns = []
+    for path in (second, tmp_path / "new" / FILE_NAME):
+        with closing(sqlite3.connect(path)) as plain:
+            tables = plain.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'trigger')").fetchall()
+            columns.append({name: plain.execute(f"PRAGMA table_info({name})").fetchall() for (name,) in tables})
+    assert columns[0] == columns[1]
+
+
+def test_of_the_second_format_new_results_can_be_kept(second):
+    with closing(Store.open(second)) as store:
+        store.keep_result([placement(3)], [link(0, 1)])
+        (kept,) = store.placements()
+    assert kept.final.tobytes() == placement(3).final.tobytes()
+
+
+@pytest.mark.parametrize("measured", [[{}], [], None])
+def test_of_the_second_format_an_error_that_was_not_measured_stays_so(tmp_path, measured):
+    path = write_format_2(tmp_path / FILE_NAME, GIVEN, finish=["affine"] if measured else [], left_out_px=measured)
+    with closing(Store.open(path)) as store:
+        assert store.fact("left_out_px") is None

@@ -138,7 +138,7 @@ def test_whatever_page_is_damaged_reading_tells_it_or_is_right(tmp_path):
     path = made(tmp_path / FILE_NAME, answers=10)
     with closing(Store.open(path)) as store:
         store.keep_frames([FrameEntry(n, "label " * 20) for n in range(60)])
-        store.keep_result([placement(n) for n in range(60)], [link(n, n + 1) for n in range(200)], finish="affine")
+        store.keep_result([placement(n) for n in range(60)], [link(n, n + 1) for n in range(200)], family="affine")
         store.add_seconds("loop", 1.0)
     whole, page = path.read_bytes(), 4096
     told: list[str] = []

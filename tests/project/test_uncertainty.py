@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from smalti.adjustment.link import fit_link
-from smalti.building.finish import finish_parts
 from smalti.building.questions import Questions
-from smalti.building.results import judge_links, keep_result, place_asides, place_parts
+from smalti.building.results import Delivered, judge_links, keep_result, place_asides, place_frames, summarise
+from smalti.engine.links import linear_part
 from smalti.errors import ProjectError
-from smalti.geometry.affine import apply, compose, invert
+from smalti.geometry.lens import Lens
+from smalti.geometry.maps import apply_map, family_named
 from smalti.loop import ActiveLoop
-from smalti.project.entries import FrameEntry, LinkState, Role
+from smalti.project.entries import FrameEntry, Role
 from smalti.project.project import Project
 from smalti.project.uncertainty import Uncertainty
 from smalti.records import Answer, Pair
 from tests.project.folders import begin, write_images
 from tests.worlds import OUTLINE, measured, spread_points
 
-ASIDE, NOISE = 4, 1.75
+ASIDE = 4
 USED = [n for n in range(14) if n != ASIDE]
+CHAIN = [Pair(n, n + 1) for n in range(12)]
 LOOPS = [Pair(0, 11), Pair(1, 10), Pair(3, 8)]
 CENTRE = OUTLINE.centre[None]
 
@@ -43,36 +45,49 @@ class Camera:
         return Answer.yes(measured(self.rng, self.truth, pair, spread_points(self.rng, 8), 0.5))
 
 
+def finished(folder: Path, chain: Sequence[Pair], loops: Sequence[Pair], family: str = "projective") -> Project:
+    """Thirteen frames that went through the end of a build, and one that was set aside and placed at last."""
+    project = begin(folder / "out", write_images(folder / "images", 14))
+    project.store.keep_facts(width=120, height=80)
+    frames = [FrameEntry(n, f"{n}.png", "too blurred" if n == ASIDE else "") for n in range(14)]
+    project.store.keep_frames(frames)
+    questions = Questions(project.store, lambda role: Camera(), USED)
+    records = [questions.ask(pair, Role.CHAIN).landmarks for pair in chain]
+    start = ActiveLoop.start(13, OUTLINE, records, family=family_named(family), lens=Lens(OUTLINE))
+    loop = start.replay(questions.ask(pair, Role.LOOP) for pair in loops)
+    delivered = Delivered.of(loop)
+    placements = place_frames(start.mosaic_from_frame, delivered, USED)
+    placements += place_asides(frames, placements, questions, loop.lens)
+    links = judge_links(delivered, loop.landmarks, USED)
+    keep_result(project, placements, links, project.store.revision, **summarise(start, loop, delivered, USED))
+    return project
+
+
 @pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    """Thirteen frames that went through the finish of a build, and one that was set aside and placed at last."""
-    folder = tmp_path_factory.mktemp("camera")
-    with begin(folder / "out", write_images(folder / "images", 14)) as project:
-        project.store.keep_facts(width=120, height=80)
-        frames = [FrameEntry(n, f"{n}.png", "too blurred" if n == ASIDE else "") for n in range(14)]
-        project.store.keep_frames(frames)
-        questions = Questions(project.store, lambda role: Camera(), USED)
-        chain = [questions.ask(Pair(n, n + 1), Role.CHAIN).landmarks for n in range(12)]
-        start = ActiveLoop.start(13, OUTLINE, chain, noise=NOISE)
-        loop = start.replay(questions.ask(pair, Role.LOOP) for pair in LOOPS)
-        parts = finish_parts(loop, questions.landmarks(), "affine")
-        placements = place_parts(parts, start, USED)
-        placements += place_asides(frames, placements, questions)
-        facts = {"noise": NOISE, "noise_factors": loop.factors, "references": [USED[part.reference] for part in parts]}
-        keep_result(project, placements, judge_links(loop, parts, USED), project.store.revision, **facts)
+def project(tmp_path_factory) -> Iterator[Project]:
+    with finished(tmp_path_factory.mktemp("camera"), CHAIN, LOOPS) as project:
         yield project
 
 
-def deviations(uncertainty: Uncertainty, numbers: list[int]) -> np.ndarray:
+@pytest.fixture(scope="module")
+def torn(tmp_path_factory) -> Iterator[Project]:
+    """Without links across, frames 0 to 6 and 7 to 13 are mosaics of their own; a loop lies within each."""
+    chain = [pair for pair in CHAIN if pair != Pair(5, 6)]
+    with finished(tmp_path_factory.mktemp("torn"), chain, [Pair(0, 2), Pair(8, 12)]) as project:
+        yield project
+
+
+def deviations(uncertainty: Uncertainty, numbers: Sequence[int]) -> np.ndarray:
     return np.array([uncertainty.at(number, CENTRE)[0] for number in numbers])
 
 
-def test_centres_are_as_sure_as_the_build_said(project):
-    said = {placement.number: placement.sigma_px for placement in project.placements}
-    found = Uncertainty.of(project)
-    # The build linearises about the linear mosaic, this about the refined one.
-    np.testing.assert_allclose(deviations(found, USED), [said[n] for n in USED], rtol=0.02, atol=1e-9)
-    assert max(said.values()) > 1.0
+@pytest.mark.parametrize("family", ["similarity", "affine", "projective"])
+def test_centres_are_as_sure_as_the_build_said(family, tmp_path):
+    with finished(tmp_path, CHAIN, LOOPS, family) as project:
+        said = {placement.number: placement.sigma_px for placement in project.placements}
+        found = Uncertainty.of(project)
+    np.testing.assert_allclose(deviations(found, USED), [said[n] for n in USED], rtol=1e-6, atol=1e-9)
+    assert max(said.values()) > 0.3
 
 
 def test_by_default_it_is_relative_to_the_frame_whose_pixels_are_the_mosaics(project):
@@ -91,10 +106,11 @@ def test_relative_to_another_frame_that_one_is_sure(project):
 
 
 def test_two_frames_are_equally_sure_of_a_place_that_both_show(project):
-    maps = {placement.number: placement.affine for placement in project.placements}
-    in_6 = apply(compose(invert(maps[6]), maps[2]), CENTRE)
+    maps = {placement.number: placement.final for placement in project.placements}
+    six_from_two = np.linalg.inv(maps[6]) @ maps[2]
+    in_6 = apply_map(six_from_two, CENTRE)
     there, back = Uncertainty.of(project, relative_to=6), Uncertainty.of(project, relative_to=2)
-    scale = np.linalg.det(compose(invert(maps[6]), maps[2])[:, :2]) ** 0.5
+    scale = np.linalg.det(linear_part(six_from_two)) ** 0.5
     assert there.at(2, CENTRE)[0] / scale == pytest.approx(back.at(6, in_6)[0], rel=0.05)
 
 
@@ -104,73 +120,56 @@ def test_corners_are_less_sure_than_the_centre(project):
         assert found.at(number, OUTLINE.corners).max() > found.at(number, CENTRE)[0]
 
 
-def test_a_frame_set_aside_adds_its_own_link_to_the_place_of_its_neighbour(project):
-    maps = {placement.number: placement.affine for placement in project.placements}
+def test_a_frame_set_aside_is_as_sure_as_the_one_beside_which_it_was_laid(project):
     (entry,) = [entry for entry in project.answers if entry.role is Role.ASIDE]
     neighbour = min({entry.answer.pair.i, entry.answer.pair.j} - {ASIDE})
-    beside = apply(compose(invert(maps[neighbour]), maps[ASIDE]), CENTRE)
-    # By hand: the variance of a fitted map at a point of j, in i, is σ² x̃ᵀ (Σ x̃ x̃ᵀ)⁻¹ x̃ a coordinate.
-    link = fit_link(entry.answer.landmarks)
-    whitened = np.linalg.solve(link.root, np.append(CENTRE[0], 1.0))
-    assert (entry.answer.pair.i, entry.answer.pair.j) == (neighbour, ASIDE)
-    chain_noise = NOISE * project.store.fact("noise_factors")[0]
-    own = 2 * chain_noise**2 * whitened @ whitened
-    assert Uncertainty.of(project, relative_to=neighbour).at(ASIDE, CENTRE)[0] ** 2 == pytest.approx(own, rel=1e-6)
     found = Uncertainty.of(project, relative_to=12)
-    scale = abs(np.linalg.det(compose(invert(maps[12]), maps[neighbour])[:, :2]))
-    transported = found.at(neighbour, beside)[0] ** 2
-    assert found.at(ASIDE, CENTRE)[0] ** 2 == pytest.approx(transported + scale * own, rel=0.01)
+    np.testing.assert_array_equal(found.spread[ASIDE], found.spread[neighbour])
+    from_aside, from_neighbour = (Uncertainty.of(project, relative_to=number) for number in (ASIDE, neighbour))
+    np.testing.assert_array_equal(from_aside.spread[9], from_neighbour.spread[9])
 
 
-def test_links_that_were_held_make_nothing_surer(project, tmp_path):
+def test_matches_that_the_mosaic_was_not_made_by_make_nothing_surer(project, tmp_path):
+    """A smaller budget leaves answers in the log that no longer count."""
     before = deviations(Uncertainty.of(project), USED)
     with copied(project, tmp_path) as copy:
-        links = [
-            replace(entry, state=LinkState.HELD) if entry.pair.j - entry.pair.i > 2 else entry for entry in copy.links
-        ]
+        links = [entry for entry in copy.links if entry.pair.j - entry.pair.i <= 2]
         copy.store.keep_result(copy.placements, links)
         after = deviations(Uncertainty.of(copy), USED)
     assert after.max() > 1.5 * before.max()
 
 
-def test_a_link_counts_by_its_weight_and_the_noise_of_the_build(project, tmp_path):
-    before = deviations(Uncertainty.of(project), USED)
-    with copied(project, tmp_path) as copy:
-        links = [replace(entry, weight=entry.weight / 4) for entry in copy.links]
-        copy.store.keep_result(copy.placements, links, noise=3 * NOISE)
-        after = deviations(Uncertainty.of(copy), USED)
-    np.testing.assert_allclose(after, 2 * 3 * before, rtol=1e-9)
-
-
 def test_where_the_chain_had_placed_the_frames_does_not_matter(project, tmp_path):
     before = Uncertainty.of(project).spread[9]
     with copied(project, tmp_path) as copy:
-        placements = [replace(placement, chain=1.5 * np.eye(2, 3)) for placement in copy.placements]
+        placements = [replace(placement, chain=1.5 * np.eye(3)) for placement in copy.placements]
         copy.store.keep_result(placements, copy.links)
         assert np.array_equal(Uncertainty.of(copy).spread[9], before)
 
 
-def test_each_part_has_its_own(project, tmp_path):
-    # Without the links across, frames 7 and up are a mosaic of their own.
-    with copied(project, tmp_path) as copy:
-        placements = [replace(placement, part=int(placement.number > 6)) for placement in copy.placements]
-        copy.store.keep_result(placements, copy.links, references=[2, 9])
-        found = Uncertainty.of(copy, 1)
-        assert (found.part, found.relative_to) == (1, 9)
-        assert set(found.spread) == set(range(7, 14))
-        with pytest.raises(ProjectError, match=f"{copy.folder}: frame 3 is not on the mosaic of part 1; name one"):
-            Uncertainty.of(copy, 1, relative_to=3)
-        with pytest.raises(ProjectError, match="has no mosaic of part 2; it has 2 in all"):
-            Uncertainty.of(copy, 2)
-        with pytest.raises(ProjectError, match="frame 3 is not on the mosaic of part 1"):
-            found.at(3, CENTRE)
+def test_each_part_has_its_own(torn):
+    references = torn.store.fact("references")
+    parts = [{p.number for p in torn.placements if p.part == part} for part in (0, 1)]
+    assert sorted(map(sorted, parts)) == [[*range(7)], [*range(7, 14)]]
+    for part in (0, 1):
+        found = Uncertainty.of(torn, part)
+        assert (found.part, found.relative_to) == (part, references[part])
+        assert set(found.spread) == parts[part]
+        other = min(parts[1 - part])
+        with pytest.raises(ProjectError, match=f"frame {other} is not on the mosaic of part {part}; name one"):
+            Uncertainty.of(torn, part, relative_to=other)
+        with pytest.raises(ProjectError, match=f"frame {other} is not on the mosaic of part {part}"):
+            found.at(other, CENTRE)
+    with pytest.raises(ProjectError, match="has no mosaic of part 2; it has 2 in all"):
+        Uncertainty.of(torn, 2)
 
 
-def test_frames_that_no_link_joins_are_an_error_of_one_line(project, tmp_path):
+def test_a_result_of_an_older_smalti_is_an_error_of_one_line_that_says_what_to_do(project, tmp_path):
     with copied(project, tmp_path) as copy:
-        copy.store.keep_result(copy.placements, [entry for entry in copy.links if entry.pair.i < 6])
-        with pytest.raises(ProjectError, match="do not determine how frames of part 0 lie to frame 2; name another"):
-            Uncertainty.of(copy, relative_to=2)
+        copy.store.keep_facts(family=None)
+        with pytest.raises(ProjectError, match="older Smalti; run the same smalti build command again") as caught:
+            Uncertainty.of(copy)
+    assert "\n" not in str(caught.value)
 
 
 def copied(project: Project, folder: Path) -> Project:

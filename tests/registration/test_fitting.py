@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.adjustment.link import fit_link
-from smalti.geometry.affine import apply, compose
+from smalti.geometry.affine import apply
+from smalti.geometry.maps import apply_map
 from smalti.geometry.outline import Outline
+from smalti.paper.affine_links import fit_affine_link
 from smalti.records import Answer, Pair, Verdict
 from smalti.registration import fitting
-from smalti.registration.fitting import FitSettings, fit_matches
+from smalti.registration.fitting import FitSettings, find_fault, fit_matches
 from smalti.registration.keypoints import find_keypoints
 from smalti.registration.matching import match_keypoints
 from tests.registration.scenes import apart, flight, gray, keypoints, largest_error, overlapping
@@ -49,7 +50,7 @@ def test_frames_that_share_three_tenths_get_a_yes_within_three_tenths_of_a_pixel
     for pair in pairs:
         answer = of_frames(pair)
         assert answer.landmarks is not None, f"{pair}: {answer.reason}"
-        assert largest_error(fit_link(answer.landmarks).i_from_j, pair) < 0.3, pair
+        assert largest_error(fit_affine_link(answer.landmarks).i_from_j, pair) < 0.3, pair
 
 
 def test_frames_that_share_nothing_get_a_no_with_a_reason():
@@ -65,7 +66,7 @@ def test_a_frame_upside_down_is_placed_to_a_tenth_of_a_pixel():
     upside_down = find_keypoints(np.ascontiguousarray(np.rot90(gray(0), 2)))
     answer = fit(*match_keypoints(keypoints(0), upside_down))
     assert answer.landmarks is not None
-    i_from_j = fit_link(answer.landmarks).i_from_j
+    i_from_j = fit_affine_link(answer.landmarks).i_from_j
     centre = apply(i_from_j, OUTLINE.centre[None])[0]
     np.testing.assert_allclose(centre, OUTLINE.centre, atol=0.1)
 
@@ -92,7 +93,7 @@ def test_wrong_matches_are_left_out_even_if_they_are_the_majority(wrong_share, s
     off = np.linalg.norm(apply(TURNED, answer.landmarks.points_j) - answer.landmarks.points_i, axis=1)
     assert off.max() < 3.5
     assert len(off) >= 200 - len(wrong)
-    found = fit_link(answer.landmarks).i_from_j
+    found = fit_affine_link(answer.landmarks).i_from_j
     assert np.abs(apply(found, OUTLINE.corners) - apply(TURNED, OUTLINE.corners)).max() < 0.5
 
 
@@ -116,8 +117,71 @@ def test_perspective_does_not_cost_the_rim():
     assert answer.landmarks is not None
     assert len(answer.landmarks) == 120
     # No affine map fits them all.
-    affine = fit_link(answer.landmarks).i_from_j
+    affine = fit_affine_link(answer.landmarks).i_from_j
     assert np.linalg.norm(apply(affine, points_j) - points_i, axis=1).max() > FitSettings().threshold_px
+
+
+STEEP = np.array([[1.0, 0.1, 5.0], [-0.1, 1.0, 3.0], [2.5e-3, 1e-3, 1.0]])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_strong_tilt_keeps_its_matches_beside_as_many_wrong_ones(seed):
+    rng = np.random.default_rng(seed)
+    points_j = spread(80, seed)
+    points_i = apply_map(STEEP, points_j) + rng.normal(0, 0.5, points_j.shape)
+    points_i[40:] = spread(40, seed + 9)
+    answer = fit(points_i, points_j)
+    assert answer.landmarks is not None, answer.reason
+    off = np.linalg.norm(apply_map(STEEP, answer.landmarks.points_j) - answer.landmarks.points_i, axis=1)
+    assert (off < 3.5).sum() >= 38
+    assert off.max() < 8.0
+
+
+def test_of_two_maps_the_affine_one_stays_unless_a_homography_explains_clearly_more(monkeypatch):
+    points_j = spread(40)
+    points_i = apply(TURNED, points_j)
+    points_i[:6] = spread(6, seed=9)
+    agreeing = np.arange(40) >= 6
+    there = np.vstack([TURNED, [0, 0, 1]])
+
+    def maps(source):
+        return there if source is points_j else np.linalg.inv(there)
+
+    for more, kept in ((2, 34), (3, 37)):
+        found = agreeing.copy()
+        found[:more] = True
+        monkeypatch.setattr(fitting, "_robust_homography", lambda source, *_, found=found: (maps(source), found))
+        assert len(fit(points_i, points_j).landmarks) == kept
+
+
+def test_a_homography_that_no_camera_makes_gives_way_to_the_affine_map(monkeypatch):
+    points_j = spread(40)
+    points_i = apply(TURNED, points_j)
+    points_i[:6] = spread(6, seed=9)
+    mirrored = np.diag([-1.0, 1.0, 1.0])
+    monkeypatch.setattr(fitting, "_robust_homography", lambda *_: (mirrored, np.ones(40, dtype=bool)))
+    assert len(fit(points_i, points_j).landmarks) == 34
+
+
+@pytest.mark.parametrize(
+    ("homography", "reason"),
+    [
+        (np.array([[1.0, 0, 0], [0, 1, 0], [-1 / 120, 0, 1]]), "horizon"),
+        (np.array([[1.0, 0, 0], [0, 1, 0], [1 / 120, 0, 1]]), "one side 3 times as near"),
+        (np.array([[-1.0, 0, 0], [0, 1, 0], [1e-4, 0, 1]]), "mirrors"),
+        (np.array([[5.0, 0, 0], [0, 5, 0], [0, 0, 1]]), "scales"),
+    ],
+)
+def test_a_homography_that_no_camera_makes_has_its_fault(homography, reason):
+    assert reason in find_fault(homography, np.array([[0.0, 0], [240, 0], [240, 180], [0, 180]]), FitSettings())
+    assert reason in find_fault(-2 * homography, np.array([[0.0, 0], [240, 0], [240, 180], [0, 180]]), FitSettings())
+
+
+def test_matches_in_a_corner_do_not_bring_the_horizon_into_the_frame():
+    points_j = spread(60) * [0.3, 1.0]
+    homography = np.array([[1.0, 0, 0], [0, 1, 0], [-1 / 200, 0, 1]])
+    assert find_fault(homography, points_j, FitSettings()) == ""
+    assert "horizon" in refusal(apply_map(homography, points_j), points_j, least_inliers=30)
 
 
 def test_a_mirrored_frame_is_refused():
@@ -185,9 +249,9 @@ def test_maps_forth_and_back_that_disagree_are_refused(monkeypatch):
 
     def biased_on_the_way_back(source, target, settings):
         found, agreeing = robust(source, target, settings)
-        return (compose(moved, found) if target is points_j else found), agreeing
+        return (moved @ found if target is points_j else found), agreeing
 
-    moved = np.array([[1.0, 0.0, 8.0], [0.0, 1.0, 0.0]])
+    moved = np.array([[1.0, 0.0, 8.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     points_j = spread(40)
     monkeypatch.setattr(fitting, "_robust_affine", biased_on_the_way_back)
     assert "disagree by 8.0 px, 3.0 allowed" in refusal(points_j + 2.0, points_j)

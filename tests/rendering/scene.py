@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from smalti.geometry.lens import Lens
+
 
 def colour_at(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """(..., 3) in 0..255 at points of the mosaic; nothing in it is shorter than 19 pixels."""
@@ -21,8 +23,10 @@ def mapped(b_from_a: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarr
     return (m[0, 0] * x + m[0, 1] * y + m[0, 2]) / scale, (m[1, 0] * x + m[1, 1] * y + m[1, 2]) / scale
 
 
-def frame_of(mosaic_from_frame: np.ndarray, width: int, height: int) -> np.ndarray:
+def frame_of(mosaic_from_frame: np.ndarray, width: int, height: int, lens: Lens | None = None) -> np.ndarray:
     y, x = np.mgrid[:height, :width].astype(float)
+    if lens is not None:
+        x, y = np.moveaxis(lens.straighten(np.stack([x, y], axis=-1)), -1, 0)
     return np.rint(colour_at(*mapped(mosaic_from_frame, x, y))).clip(0, 255).astype(np.uint8)
 
 

@@ -27,7 +27,7 @@ def spread_of(world) -> dict[int, np.ndarray]:
     """Positive definite forms, another for each frame."""
     forms = {}
     for number in world:
-        root = np.random.default_rng(number).normal(0, 1, (3, 3)) * [0.01, 0.01, 1.0]
+        root = np.random.default_rng(number).normal(0, 1, (6, 6)) * [1.0, 0.01, 0.01, 1e-4, 1e-4, 1e-4]
         forms[number] = root.T @ root
     return forms
 
@@ -93,7 +93,7 @@ def test_the_uncertainty_is_the_root_of_the_quadratic_form_of_the_frame_that_is_
     expected = np.full(maps.source.shape, np.nan)
     for number, form in spread.items():
         u, v = mapped(np.linalg.inv(world[number]), *canvas_points(canvas))
-        point = np.stack([u, v, np.ones_like(u)], axis=-1)
+        point = np.stack([np.ones_like(u), u, v, u * u, u * v, v * v], axis=-1)
         expected = np.where(maps.source == number, np.sqrt(np.einsum("hwi,ij,hwj->hw", point, form, point)), expected)
     assert (maps.source == 5).any()
     np.testing.assert_allclose(maps.uncertainty, expected, rtol=1e-5)

@@ -17,7 +17,7 @@ from smalti.report.page import write_report
 
 WIDTH, HEIGHT = 60, 40
 STEP, DRIFT = 21.0, 4.0
-BINDING = {"source": {"every": 1, "start": None, "end": None, "max_size": None}, "mask": "none", "strategy": "area"}
+BINDING = {"source": {"every": 1, "start": None, "end": None, "max_size": None}, "mask": "none", "seed": 0}
 
 
 @dataclass
@@ -30,16 +30,16 @@ class Plan:
     yes: list[tuple[int, int, Role]] = field(
         default_factory=lambda: [*((n, n + 1, Role.CHAIN) for n in range(5)), (0, 2, Role.CHECK), (0, 5, Role.LOOP)]
     )
-    held: dict[tuple[int, int], LinkEntry] = field(default_factory=dict)
+    rejected: dict[tuple[int, int], LinkEntry] = field(default_factory=dict)
     other: list[tuple[int, int, Role, Verdict, str]] = field(
         default_factory=lambda: [(0, 3, Role.LOOP, Verdict.NO, "4 of 14 matches agree, 11 needed")]
     )
     facts: dict[str, object] = field(default_factory=dict)
 
 
-def hold(plan: Plan, i: int, j: int, role: Role, *, chi2: float = 4776.6, residual_px: float = 33.25) -> Plan:
+def reject(plan: Plan, i: int, j: int, role: Role, *, chi2: float = 4776.6, residual_px: float = 33.25) -> Plan:
     plan.yes.append((i, j, role))
-    plan.held[i, j] = LinkEntry(Pair(i, j), LinkState.HELD, chi2, 0.0, residual_px)
+    plan.rejected[i, j] = LinkEntry(Pair(i, j), LinkState.REJECTED, chi2, 0.0, residual_px)
     return plan
 
 
@@ -62,15 +62,15 @@ def make_project(folder: Path, plan: Plan | None = None) -> Project:
     count = len({placement.part for placement in placements})
     facts = {
         "finished_after": len(project.answers),
-        "noise": 1.25,
+        "noise": {"chain": 1.25, "matcher": 0.875, "person": 1.0},
         "chain_predicted_px": 7.125,
         "predicted_error_px": 0.554,
         "chain_error_px": 26.845,
         "stopped": "budget",
-        "finish": ["homography"] * count,
-        "left_out_px": [{"affine": 2.349, "homography": 1.257 + n} for n in range(count)],
+        "family": "projective",
+        "left_out_px": 1.257,
         "references": [plan.parts.index(part) for part in range(count)],
-        "guesses": [],
+        "breaks": [],
         "unjoined": [],
     }
     project.store.keep_result(placements, _links(plan), **{**facts, **plan.facts})
@@ -105,19 +105,18 @@ def _answer(project: Project, plan: Plan) -> None:
 def _place(plan: Plan, number: int) -> Placement:
     part = plan.parts[number]
     place = number - plan.parts.index(part)
-    chain = np.array([[1.0, 0.0, STEP * place], [0.0, 1.0, DRIFT * place]])
-    affine = np.array([[1.0, 0.0, STEP * place], [0.0, 1.0, 0.0]])
+    chain = np.array([[1.0, 0.0, STEP * place], [0.0, 1.0, DRIFT * place], [0.0, 0.0, 1.0]])
     final = np.array([[1.0, 0.0, STEP * place], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    return Placement(number, part, chain, affine, final, 0.375 * place)
+    return Placement(number, part, chain, final, 0.375 * place)
 
 
 def _links(plan: Plan) -> list[LinkEntry]:
     believed = [
         LinkEntry(Pair(i, j), LinkState.BELIEVED, 5.0 + n, 1.0, 0.5 + n / 10)
         for n, (i, j, role) in enumerate(plan.yes)
-        if (i, j) not in plan.held and role is not Role.ASIDE
+        if (i, j) not in plan.rejected and role is not Role.ASIDE
     ]
-    return [*believed, *plan.held.values()]
+    return [*believed, *plan.rejected.values()]
 
 
 @dataclass

@@ -15,12 +15,12 @@ from smalti.report.preview import encode_preview, share_bytes
 from smalti.report.strokes import draw_dots, draw_lines, draw_outlines
 from smalti.report.wording import count, say_number, say_px, say_ranges, say_seconds
 from tests.rendering.scene import shift, tilt, turn
-from tests.report.projects import Plan, hold, make_project, report_of
+from tests.report.projects import Plan, make_project, reject, report_of
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    with make_project(tmp_path_factory.mktemp("drawn"), hold(Plan(), 1, 4, Role.LOOP)) as project:
+    with make_project(tmp_path_factory.mktemp("drawn"), reject(Plan(), 1, 4, Role.LOOP)) as project:
         yield report_of(project)
 
 
@@ -35,7 +35,7 @@ def test_the_overlay_has_frames_path_and_links_in_pixels_of_the_canvas(page):
     assert course(overlay, "outline").startswith("M-0.5 -0.5L59.5 -0.5L59.5 39.5L-0.5 39.5ZM20.5 -0.5L")
     assert course(overlay, "outline").count("Z") == 6
     assert course(overlay, "way").startswith("M29.5 19.5L50.5 19.5M50.5 19.5L71.5 19.5")
-    assert course(overlay, "held") == "M50.5 19.5L113.5 19.5"
+    assert course(overlay, "rejected") == "M50.5 19.5L113.5 19.5"
     assert course(overlay, "link").count("M") == 7
 
 
@@ -47,13 +47,13 @@ def test_the_overlay_follows_the_canvas_wherever_it_begins(tmp_path):
     assert 'd="M39.5 24.5L60.5 24.5M' in drawn
 
 
-def test_a_link_of_the_chain_that_was_not_believed_is_drawn_over_the_path(tmp_path):
+def test_a_link_of_the_chain_that_was_rejected_is_drawn_over_the_path(tmp_path):
     plan = Plan(yes=[(n, n + 1, Role.CHAIN) for n in (0, 1, 3, 4)])
-    with make_project(tmp_path, hold(plan, 2, 3, Role.CHAIN)) as project:
+    with make_project(tmp_path, reject(plan, 2, 3, Role.CHAIN)) as project:
         page = report_of(project)
     for drawing in (page.part("drift").all("svg")[1], page.root.one("div", class_="stage").one("svg")):
         kinds = [path.attributes["class"] for path in drawing.all("path")]
-        assert kinds.index("held") > kinds.index("way")
+        assert kinds.index("rejected") > kinds.index("way")
 
 
 def test_each_switch_shows_what_it_names(page):
@@ -75,11 +75,11 @@ def test_drift_shows_the_chain_and_the_end_at_one_scale(page):
     assert course(before, "reference dot") == course(after, "reference dot") == "M29.5 19.5h.01"
 
 
-def test_drift_draws_loops_at_the_end_only_and_held_ones_apart(page):
+def test_drift_draws_loops_at_the_end_only_and_rejected_ones_apart(page):
     before, after = page.part("drift").all("svg")
     assert {path.attributes["class"] for path in before.all("path")} == {"way", "way dot", "reference dot", "bar"}
     assert course(after, "loop") == "M29.5 19.5L134.5 19.5"
-    assert course(after, "held") == "M50.5 19.5L113.5 19.5"
+    assert course(after, "rejected") == "M50.5 19.5L113.5 19.5"
 
 
 def test_drift_tells_how_far_the_frames_moved(page):
@@ -97,9 +97,7 @@ def test_no_path_leads_over_frames_of_another_mosaic(tmp_path):
 
 def test_a_camera_that_stood_still_can_be_drawn(tmp_path):
     with make_project(tmp_path) as project:
-        placements = [
-            type(place)(place.number, 0, np.eye(2, 3), np.eye(2, 3), np.eye(3), 0.0) for place in project.placements
-        ]
+        placements = [type(place)(place.number, 0, np.eye(3), np.eye(3), 0.0) for place in project.placements]
         project.store.keep_result(placements, project.links)
         drawing = report_of(project).part("drift").all("svg")[0]
     left, top, width, height = map(float, drawing.attributes["viewbox"].split())

@@ -17,14 +17,14 @@ from smalti.project.entries import AnswerEntry, Role
 from smalti.records import Answer, Pair, Verdict
 from smalti.report.findings import name_source
 from smalti.report.page import write_report
-from tests.report.projects import BINDING, Plan, hold, make_project, mosaic_name, report_of
+from tests.report.projects import BINDING, Plan, make_project, mosaic_name, reject, report_of
 
 NASTY = '<b>&"x".jpg'
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    plan = hold(Plan(), 1, 4, Role.LOOP)
+    plan = reject(Plan(), 1, 4, Role.LOOP)
     plan.other.append((2, 5, Role.LOOP, Verdict.UNSURE, "too dark"))
     with make_project(tmp_path_factory.mktemp("plain"), plan) as project:
         yield project
@@ -40,10 +40,17 @@ def test_the_header_tells_frames_placed_and_errors_of_the_project(page):
     assert header.one("h1").text == "source"
     assert header.one("p", class_="lead").text == "Placed 6 of 6 frames on one mosaic."
     assert header.one("p", class_="error").text == (
-        "Error: 1.26 px measured on links left out of the fit, 0.55 px predicted. "
+        "Error: 1.26 px measured on matches not used for a trial fit, 0.55 px predicted. "
         "Before, by the chain alone: 26.8 px measured on the loops, 7.12 px predicted."
     )
-    assert "1 answer was not believed" in header.text
+    assert "1 match was rejected" in header.text
+
+
+def test_the_header_tells_the_lens_where_there_is_one(page, tmp_path):
+    assert "Lens" not in page.root.one("header").text
+    with make_project(tmp_path, Plan(facts={"lens": [0.025, 0.0]})) as bent:
+        told = report_of(bent).root.one("header").text
+    assert "Lens: radial distortion k₁ = 0.025 (3.6 % at the corners)" in told
 
 
 def test_the_header_links_the_files_that_are_there_relative_to_the_page(page):
@@ -68,11 +75,11 @@ def test_the_time_is_that_of_the_mosaic(project, tmp_path):
 
 
 def test_the_chain_error_is_not_invented_where_there_was_no_loop(tmp_path):
-    plan = Plan(facts={"chain_error_px": None, "left_out_px": [{}]})
+    plan = Plan(facts={"chain_error_px": None, "left_out_px": None})
     with make_project(tmp_path, plan) as project:
         error = report_of(project).root.one("p", class_="error").text
     assert error == (
-        "Error: not measured, for no link was left out of the fit, 0.55 px predicted. "
+        "Error: not measured, because there are too few matches to leave some out, 0.55 px predicted. "
         "Before, by the chain alone: 7.12 px predicted; no loop was found to measure it on."
     )
 
@@ -88,9 +95,7 @@ def test_the_picture_is_the_projects_mosaic(project, page):
 
 def test_what_was_asked_is_counted_by_role(page):
     summary = {row["role"]: row for row in page.rows("Questions by role")}
-    told = {
-        role: [row[key] for key in ("asked", "yes", "no", "unsure", "not believed")] for role, row in summary.items()
-    }
+    told = {role: [row[key] for key in ("asked", "yes", "no", "unsure", "rejected")] for role, row in summary.items()}
     assert told == {
         "chain": ["5", "5", "0", "0", "0"],
         "check": ["1", "1", "0", "0", "0"],
@@ -98,7 +103,10 @@ def test_what_was_asked_is_counted_by_role(page):
         "all": ["10", "8", "1", "1", "1"],
     }
     assert "the budget was spent" in page.part("asked").text
-    assert "1.25 times as noisy" in page.part("asked").text
+    assert (
+        "links of the chain err 1.25 times and the matcher's other links err 0.88 times as much as their landmarks say."
+        in page.part("asked").text
+    )
 
 
 def test_every_answer_has_its_row_with_its_numbers(project, page):
@@ -121,7 +129,7 @@ def test_every_answer_has_its_row_with_its_numbers(project, page):
             "0.25",
         ]
     )
-    assert list(rows[7].values())[7:12] == ["32", "33.25", "4776.6", "0.000", "held"]
+    assert list(rows[7].values())[7:12] == ["32", "33.25", "4776.6", "0.000", "rejected"]
     assert list(rows[8].values()) == (
         ["9", "0", "3", "loop", "matcher", "no", "4 of 14 matches agree, 11 needed", *["–"] * 5, "0.50"]
     )
@@ -144,8 +152,8 @@ def test_time_settings_version_and_convention_are_told(page):
     settings = {row["setting"]: row["value"] for row in page.rows("Settings of the build")}
     assert settings["frame size"] == "60 × 40 px"
     assert settings["source max size"] == "not set"
-    assert settings["strategy"] == BINDING["strategy"]
-    assert settings["finish"] == "homography"
+    assert settings["seed"] == str(BINDING["seed"])
+    assert settings["maps"] == "projective"
     made = page.part("made").text
     assert CONVENTION in made
     assert f"Made by Smalti {__version__}." in made
@@ -164,7 +172,7 @@ def test_links_within_the_page_lead_somewhere_and_names_are_unique(page):
     assert len(names) == len(set(names))
     inside = {tag.attributes["href"][1:] for tag in page.root.all("a") if tag.attributes["href"].startswith("#")}
     assert inside <= set(names)
-    assert {"mosaic", "drift", "asked", "frames", "made", "not-believed"} <= inside
+    assert {"mosaic", "drift", "asked", "frames", "made", "rejected"} <= inside
 
 
 def test_the_same_project_gives_the_same_page(project, page):
@@ -173,15 +181,15 @@ def test_the_same_project_gives_the_same_page(project, page):
 
 
 def test_what_users_named_is_escaped_everywhere(tmp_path):
-    plan = Plan(names=[NASTY, *[f"z{n}.jpg" for n in range(5)]], reasons={0: "<i>blurred"})
-    plan = hold(plan, 0, 4, Role.LOOP)
+    plan = Plan(names=[NASTY, *[f"z{n}.jpg" for n in range(5)]], parts=[0, None, 0, 0, 0, 0], reasons={1: "<i>blurred"})
+    plan = reject(plan, 0, 4, Role.LOOP)
     plan.other[0] = (0, 3, Role.LOOP, Verdict.NO, "<script>alert(1)</script>")
     folder = tmp_path / '<u>"&'
     with make_project(folder, plan) as project:
         page = report_of(project)
     assert page.rows("Where each frame lies")[0]["label"] == NASTY
-    assert NASTY in page.part("not-believed").text
-    assert "<i>blurred: frame 0" in page.part("frames").text
+    assert NASTY in page.part("rejected").text
+    assert "<i>blurred: frame 1" in page.part("frames").text
     assert any(
         row["reason"] == "<script>alert(1)</script>"
         for row in page.rows("All answers, in the order in which they were given")
@@ -215,7 +223,7 @@ def test_a_source_is_called_by_its_name(location, name):
 def test_several_parts_have_a_picture_and_a_drift_each(tmp_path):
     plan = Plan(parts=[0, 0, 0, 0, 1, 1], yes=[(0, 1, Role.CHAIN), (1, 2, Role.CHAIN), (2, 3, Role.CHAIN)])
     plan.yes.append((4, 5, Role.CHAIN))
-    plan.facts = {"guesses": [[3, 4]], "unjoined": [[3, 4]]}
+    plan.facts = {"breaks": [[3, 4]], "unjoined": [[3, 4]]}
     with make_project(tmp_path, plan) as project:
         page = report_of(project)
     assert "Placed 6 of 6 frames on 2 mosaics that nothing joins: 4 and 2 frames." in page.root.one("header").text
@@ -225,13 +233,13 @@ def test_several_parts_have_a_picture_and_a_drift_each(tmp_path):
         "Mosaic 2, made of 2 frames",
     ]
     assert [link.attributes["href"] for link in page.part("mosaic").all("a")] == [mosaic_name(0), mosaic_name(1)]
-    assert "2.26 px on links left out" in page.part("mosaic").text
+    assert "placed by homographies" in page.part("mosaic").text
     assert len(page.part("drift").all("svg")) == 4
     assert [row["mosaic"] for row in page.rows("Where each frame lies")] == list("111122")
 
 
 def test_a_project_of_which_nothing_could_be_placed_still_has_a_page(tmp_path):
-    plan = Plan(parts=[None] * 6, yes=[], facts={"guesses": [[0, 1]], "unjoined": [[0, 1]]})
+    plan = Plan(parts=[None] * 6, yes=[], facts={"breaks": [[0, 1]], "unjoined": [[0, 1]]})
     with make_project(tmp_path, plan) as project:
         page = report_of(project)
     assert "Placed none of 6 frames" in page.root.one("header").text

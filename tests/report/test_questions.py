@@ -6,7 +6,7 @@ import math
 
 from smalti.project.entries import Role
 from smalti.records import Verdict
-from tests.report.projects import Plan, hold, make_project, report_of
+from tests.report.projects import Plan, make_project, reject, report_of
 
 
 def told(tmp_path, plan, name):
@@ -14,26 +14,26 @@ def told(tmp_path, plan, name):
         return report_of(project).part(name)
 
 
-def test_a_held_link_is_named_with_its_contradiction_and_the_reason(tmp_path):
-    section = told(tmp_path, hold(Plan(), 1, 4, Role.LOOP), "not-believed")
+def test_a_rejected_link_is_named_with_its_contradiction_and_the_reason(tmp_path):
+    section = told(tmp_path, reject(Plan(), 1, 4, Role.LOOP), "rejected")
     # Believed links: residuals 0.5 to 1.1, χ² 5 to 11; (0, 1), (1, 2), (3, 4), (4, 5) touch frames 1 and 4.
     assert section.one("li").text == (
         "Frames 1 (shot1.jpg) and 4 (shot4.jpg), asked for: loop. Contradicts the 4 believed links of these two frames "
-        "by 33.2 px (a believed link: 0.80 px in the median); χ² 4777 of 6 degrees (8 in the median). Not used. "
-        "The matcher had said: 32 of 99 matches agree."
+        "by 33.2 px (a believed link: 0.80 px in the median); χ² 4777 of 8 degrees of freedom (8 in the median). "
+        "Not used. The matcher had said: 32 of 99 matches agree."
     )
 
 
-def test_the_worst_held_link_comes_first(tmp_path):
-    plan = hold(hold(Plan(), 1, 4, Role.LOOP, chi2=900.0), 2, 5, Role.LOOP, chi2=1200.0)
-    section = told(tmp_path, plan, "not-believed")
+def test_the_worst_rejected_link_comes_first(tmp_path):
+    plan = reject(reject(Plan(), 1, 4, Role.LOOP, chi2=900.0), 2, 5, Role.LOOP, chi2=1200.0)
+    section = told(tmp_path, plan, "rejected")
     assert [item.text[:8] for item in section.all("li")] == ["Frames 2", "Frames 1"]
 
 
-def test_a_held_link_between_mosaics_tells_where_its_frames_lie(tmp_path):
+def test_a_rejected_link_between_mosaics_tells_where_its_frames_lie(tmp_path):
     plan = Plan(parts=[0, 0, 0, 0, 1, 1], yes=[(n, n + 1, Role.CHAIN) for n in (0, 1, 2, 4)])
-    plan = hold(plan, 1, 4, Role.LOOP, chi2=math.inf, residual_px=math.inf)
-    section = told(tmp_path, plan, "not-believed")
+    plan = reject(plan, 1, 4, Role.LOOP, chi2=math.inf, residual_px=math.inf)
+    section = told(tmp_path, plan, "rejected")
     assert "Frame 1 lies on mosaic 1, frame 4 lies on mosaic 2. Nothing else joins" in section.text
     assert "inf" not in section.text
 
@@ -41,29 +41,27 @@ def test_a_held_link_between_mosaics_tells_where_its_frames_lie(tmp_path):
 def test_where_all_was_believed_the_page_says_so(tmp_path):
     with make_project(tmp_path) as project:
         page = report_of(project)
-    assert "None: every yes agrees with the others." in page.part("not-believed").text
-    assert "not believed" not in page.root.one("header").text
+    assert "None: all matches agree." in page.part("rejected").text
+    assert "rejected" not in page.root.one("header").text
 
 
-def test_guesses_are_told_with_what_became_of_them(tmp_path):
-    plan = Plan(parts=[0, 0, 0, 0, None, None], facts={"guesses": [[1, 2], [3, 4]], "unjoined": [[3, 4]]})
+def test_breaks_are_told_with_what_became_of_them(tmp_path):
+    plan = Plan(parts=[0, 0, 0, 0, None, None], facts={"breaks": [[1, 2], [3, 4]], "unjoined": [[3, 4]]})
     first, second = told(tmp_path, plan, "breaks").all("li")
-    assert first.text == (
-        "Frames 1 (shot1.jpg) and 2 (shot2.jpg): answers joined the two sides later, and the guess was dropped."
-    )
+    assert first.text == "Frames 1 (shot1.jpg) and 2 (shot2.jpg): answers joined the two sides later."
     assert second.text == (
-        "Frames 3 (shot3.jpg) and 4 (shot4.jpg): no answer ever joined the two sides; the guess is not part of the "
-        "result. Frame 3 lies on mosaic 1, frame 4 lies on no mosaic."
+        "Frames 3 (shot3.jpg) and 4 (shot4.jpg): no answer joined the two sides. "
+        "Frame 3 lies on mosaic 1, frame 4 lies on no mosaic."
     )
 
 
 def test_believed_links_of_less_weight_are_counted(tmp_path):
     with make_project(tmp_path) as project:
-        assert "less weight" not in report_of(project).part("asked").text
+        assert "less than half" not in report_of(project).part("asked").text
         links = project.links
         lighter = [type(link)(link.pair, link.state, link.chi2, 0.4, link.residual_px) for link in links[:2]]
         project.store.keep_result(project.placements, [*lighter, *links[2:]])
-        assert "2 believed links fit worse than usual and got less weight." in report_of(project).part("asked").text
+        assert "2 believed links fit so badly that they count less than half." in report_of(project).part("asked").text
 
 
 def test_frames_without_a_place_are_listed_by_reason(tmp_path):
@@ -90,12 +88,12 @@ def test_a_yes_that_only_places_a_frame_is_not_called_believed(tmp_path):
 
 
 def test_the_picture_of_pairs_has_every_answer_in_its_colour_on_both_sides(tmp_path):
-    plan = hold(Plan(), 1, 4, Role.CHAIN)
+    plan = reject(Plan(), 1, 4, Role.CHAIN)
     plan.other.append((2, 5, Role.LOOP, Verdict.UNSURE, ""))
     with make_project(tmp_path, plan) as project:
         figure = report_of(project).root.one("figure", class_="pairs")
     cells = {path.attributes["class"]: path.attributes["d"] for path in figure.one("svg").all("path")}
-    assert cells["cell held"] == "M4 1h1v1h-1zM1 4h1v1h-1z"
+    assert cells["cell rejected"] == "M4 1h1v1h-1zM1 4h1v1h-1z"
     assert cells["cell no"] == "M3 0h1v1h-1zM0 3h1v1h-1z"
     assert cells["cell unsure"] == "M5 2h1v1h-1zM2 5h1v1h-1z"
     assert cells["cell yes"] == "M5 0h1v1h-1zM0 5h1v1h-1z"
@@ -105,5 +103,5 @@ def test_the_picture_of_pairs_has_every_answer_in_its_colour_on_both_sides(tmp_p
         "unsure: 1",
         "chain, bridges and checks, believed: 6",
         "suggested or set aside, believed: 1",
-        "not believed: 1",
+        "rejected: 1",
     ]

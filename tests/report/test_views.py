@@ -77,16 +77,6 @@ def test_the_map_of_uncertainty_tells_that_of_the_project(project, page):
         assert told == pytest.approx(min(expected, top), abs=1.1 * top / STEPS)
 
 
-def test_links_that_leave_it_open_are_owned_up_to(tmp_path):
-    with make_project(tmp_path) as project:
-        project.store.keep_result(project.placements, [link for link in project.links if link.pair.j < 3])
-        figure = report_of(project).root.one("figure", class_="mosaic")
-    assert [label.text for label in figure.one("fieldset", class_="switches radio").all("label")] == (
-        ["Picture", "Frames", "Coverage"]
-    )
-    assert "How surely its places are known cannot be told" in figure.one("figcaption").text
-
-
 def test_maps_of_many_mosaics_take_at_most_400_kb(tmp_path):
     plan = Plan(
         names=[f"{n}.jpg" for n in range(2 * MOST_PICTURES)],

@@ -26,7 +26,7 @@ from smalti.errors import ChangedMeanwhileError, NothingToUndoError, OutputError
 from smalti.records import Author, Pair
 
 FRAMES = 5
-IDENTITY = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]
+IDENTITY = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
 
 
 class FakeSession:
@@ -67,13 +67,14 @@ class FakeSession:
             label_i=str(i),
             label_j=str(j),
             suggested=False,
+            overlap=0.5,
             position=0.5,
             looks=0.5,
+            joined=True,
             unknown_px=3.0,
             i_from_j=IDENTITY,
-            j_from_i=IDENTITY,
-            covariance_i=[0.0] * 36,
-            covariance_j=[0.0] * 36,
+            covariance=[0.0] * 64,
+            noise=1.0,
             answer=self.given[pair][1] if pair in self.given else None,
         )
 
@@ -97,7 +98,7 @@ class FakeSession:
                 author=given.author,
                 landmarks=len(given.landmarks),
                 residual_px=None,
-                held=False,
+                rejected=False,
                 reason=given.reason,
                 seconds=0.0,
             )

@@ -9,7 +9,7 @@ from smalti.server import typescript
 from tests.server.desks import NO, client_of, new_desk, opened, wait_until
 from tests.server.fake_session import IDENTITY
 
-SNAP = {"i": 0, "j": 1, "x_i": 1.0, "y_i": 2.0, "x_j": 3.0, "y_j": 4.0, "moving": "i", "i_from_j": IDENTITY}
+SNAP = {"i": 0, "j": 1, "x_i": 1.0, "y_i": 2.0, "x_j": 3.0, "y_j": 4.0, "moving": "i", "i_from_j": IDENTITY[:6]}
 LOOKS = {
     "/api/state": say.State,
     "/api/question": say.Question,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.adjustment.adjustment import Adjustment
-from smalti.adjustment.link import fit_link
+from smalti.engine.links import fit_link
+from smalti.engine.system import System
+from smalti.geometry.maps import PROJECTIVE
 from smalti.records import Landmarks, Pair
 from smalti.suggestion.acceptance import NO_IMAGINED, YES_IMAGINED, acceptance
 from smalti.suggestion.survey import REACHES
@@ -20,7 +21,7 @@ def shifted_by(shift, count):
     """A sequence of so many links, its frames each so many frame sizes further along x and along y."""
     offset = np.array(shift) * (OUTLINE.width, OUTLINE.height)
     landmarks = [Landmarks(Pair(n, n + 1), OUTLINE.corners + offset, OUTLINE.corners) for n in range(count)]
-    return Adjustment(count + 1, OUTLINE, [fit_link(some) for some in landmarks])
+    return System.of(count + 1, OUTLINE, PROJECTIVE, [fit_link(some, OUTLINE) for some in landmarks])
 
 
 def refused_of(kind, count):
@@ -48,17 +49,17 @@ def test_an_agent_that_confirms_rims_gets_asked_about_them():
 
 
 def test_refusals_of_rims_are_learned():
-    adjustment = shifted_by((0.6, 0.0), 10)
-    before = acceptance(adjustment, NOTHING_REFUSED)
-    after = acceptance(adjustment, refused_of(1, 10))
+    system = shifted_by((0.6, 0.0), 10)
+    before = acceptance(system, NOTHING_REFUSED)
+    after = acceptance(system, refused_of(1, 10))
     assert after[1] < 0.6 < 0.75 < before[1]
     np.testing.assert_allclose(np.delete(after, 1), np.delete(before, 1))
 
 
 def test_a_refusal_that_may_be_of_several_kinds_is_put_down_to_the_one_that_is_refused_more_often():
-    adjustment = shifted_by((0.3, 0.0), 10)
-    before = acceptance(adjustment, NOTHING_REFUSED)
+    system = shifted_by((0.3, 0.0), 10)
+    before = acceptance(system, NOTHING_REFUSED)
     doubtful = np.tile([0.5, 0.0, 0.5, 0.0, 0.0], (10, 1))
-    after = acceptance(adjustment, doubtful)
+    after = acceptance(system, doubtful)
     assert after[0] > 0.97 * before[0]
     assert after[2] < 0.5 * before[2]

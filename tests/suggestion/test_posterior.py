@@ -55,10 +55,10 @@ def test_it_foretells_answers_better_than_the_product_of_both_models():
     assert brier[0] < 0.8 * brier[1]
 
 
-def small(frames=20, external=None, **more):
+def small(frames=20, external=None, chain_noise=1.0):
     world = raster(frames)
-    agent = world.agent(1)
-    return ActiveLoop.start(frames, OUTLINE, world.chain(agent), external=external, **more), agent
+    agent = world.agent(1, chain_noise=chain_noise)
+    return ActiveLoop.start(frames, OUTLINE, world.chain(agent), external=external), agent
 
 
 def test_what_was_answered_is_known():
@@ -69,7 +69,8 @@ def test_what_was_answered_is_known():
 
 
 def test_a_refusal_makes_the_pair_beside_it_less_likely():
-    state, _ = small(60, learns=False)
+    # So noisy a chain does not know too well where frames lie.
+    state, _ = small(60, chain_noise=3.0)
     beside = np.array([[10, 49]])
     before = Posterior.of(state.view).of_pairs(beside)
     after = Posterior.of(state.record(Answer.no(Pair(9, 50))).view).of_pairs(beside)
@@ -97,14 +98,29 @@ def test_so_short_a_sequence_has_probabilities_too(frames):
     assert ((probability > 0.0) & (probability <= 1.0)).all()
 
 
-def test_frames_that_a_guess_joins_may_be_anywhere():
+def parted():
+    """Two stretches of six frames that nothing joins."""
     shift = np.array([30.0, 0.0])
     chain = [Landmarks(Pair(n, n + 1), CONTROL_POINTS + shift, CONTROL_POINTS) for n in range(11) if n != 5]
-    guess = Landmarks(Pair(5, 6), OUTLINE.corners, OUTLINE.corners, 140.0)
-    posterior = Posterior.of(ActiveLoop.start(12, OUTLINE, chain, priors=[guess]).view)
+    return ActiveLoop.start(12, OUTLINE, chain)
+
+
+def test_frames_that_nothing_joins_may_be_anywhere():
+    posterior = Posterior.of(parted().view)
     across, within = posterior.of_pairs(np.array([[4, 7], [0, 1]]))
     assert 0.0 < across < 0.6
     assert within == 1.0
+
+
+def test_of_frames_that_nothing_joins_looks_decide():
+    world = wander(FRAMES, 3)
+    chain = [record for record in world.chain(world.agent(3)) if record.pair.i != FRAMES // 2]
+    state = ActiveLoop.start(FRAMES, OUTLINE, chain, external=world.external)
+    pairs = np.column_stack(np.triu_indices(FRAMES, 2))
+    pairs = pairs[state.part[pairs[:, 0]] != state.part[pairs[:, 1]]]
+    truth = np.isin(pair_key(*pairs.T), pair_key(*world.overlapping.T))
+    stated = Posterior.of(state.view).of_pairs(pairs)
+    assert stated[truth].mean() > 3.0 * stated[~truth].mean()
 
 
 def test_kinds_share_out_a_certain_total():

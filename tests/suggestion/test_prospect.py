@@ -8,13 +8,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from smalti.adjustment.centres import PairCentres
+from smalti.engine.places import PairCentres
 from smalti.experiments.wander import wander
 from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
 from smalti.loop import ActiveLoop
 from smalti.records import Answer, Landmarks, Pair, pair_key
 from smalti.suggestion.posterior import Posterior, kinds
-from smalti.suggestion.prospect import FAINTEST, LOST, AcceptedTimesSpread, Prospect, _curable
+from smalti.suggestion.prospect import FAINTEST, LOST, AcceptedTimesSpread, Prospect, _bounded
 from smalti.suggestion.search import _bound
 from smalti.suggestion.survey import REACHES, Seen, near_pairs, probability_within
 from smalti.suggestion.weighed import WeighedLooks
@@ -57,7 +57,7 @@ def test_pairs_matter_as_much_as_they_are_likely_to_overlap():
     view = walk().view
     prospect = Prospect.of(view)
     count = len(prospect.likely)
-    counts = _curable(prospect.mattering, view.misfit_px)
+    counts = _bounded(prospect.mattering)
     np.testing.assert_array_equal(prospect.weight[:count], prospect.likely * counts[:count])
     near, stand_for = near_pairs(view.frames)
     np.testing.assert_array_equal(prospect.mattering.pairs[count:], near)
@@ -78,31 +78,22 @@ def uncertain_by(deviations_px):
 
 def test_what_is_lost_counts_no_more_the_further_off_it_is():
     lost_px = LOST * OUTLINE.width
-    near, half, off, far_off = _curable(uncertain_by([1.0, lost_px, 10 * lost_px, 1000 * lost_px]), 0.0)
+    near, half, off, far_off = _bounded(uncertain_by([1.0, lost_px, 10 * lost_px, 1000 * lost_px]))
     assert near == pytest.approx(1.0, abs=0.01)
     assert half == pytest.approx(0.5)
     # Of the squared error itself, as much counts of the one as of the other.
     assert far_off * 1000.0**2 == pytest.approx(off * 10.0**2, rel=0.02)
 
 
-def test_what_maps_cannot_follow_is_not_there_to_be_removed():
-    below, above = _curable(uncertain_by([1.0, 10.0]), 5.0)
-    assert below == pytest.approx(1.0 / 26.0, rel=0.01)
-    assert above == pytest.approx(0.8 * _curable(uncertain_by([10.0]), 0.0)[0])
-
-
 def parted():
-    """Two stretches of six frames that only a guess joins."""
+    """Two stretches of six frames that nothing joins."""
     shift = np.array([30.0, 0.0])
     chain = [Landmarks(Pair(n, n + 1), CONTROL_POINTS + shift, CONTROL_POINTS) for n in range(11) if n != 5]
-    guess = Landmarks(Pair(5, 6), OUTLINE.corners, OUTLINE.corners, 140.0)
-    return ActiveLoop.start(12, OUTLINE, chain, priors=[guess])
+    return ActiveLoop.start(12, OUTLINE, chain)
 
 
 def test_pairs_of_two_mosaics_do_not_matter_but_may_be_asked():
-    state = parted()
-    part = np.repeat([0, 1], 6)
-    prospect = Prospect.of(state.view, part)
+    prospect, part = Prospect.of(parted().view), parted().part
     across = part[prospect.mattering.pairs[:, 0]] != part[prospect.mattering.pairs[:, 1]]
     assert (prospect.weight[across] == 0.0).all()
     assert prospect.weight[~across].any()

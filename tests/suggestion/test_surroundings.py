@@ -44,9 +44,9 @@ def test_of_many_neighbours_some_are_taken_evenly_spread():
 
 
 def test_neighbours_are_in_reach_until_the_camera_has_moved_by_half_a_frame():
-    assert frames_in_reach(started(raster(40)).adjustment) == 2  # a third of a frame a step, and turns are shorter
+    assert frames_in_reach(started(raster(40)).ground.first) == 2  # a third of a frame a step, and turns are shorter
     # A circle of 1571 px in 200 steps; along the larger of x and y it moves by 0.9 of each step on average.
-    assert frames_in_reach(started(circle(200)).adjustment) == pytest.approx(50.0 / (0.9 * 1571.0 / 200.0), abs=1.0)
+    assert frames_in_reach(started(circle(200)).ground.first) == pytest.approx(50.0 / (0.9 * 1571.0 / 200.0), abs=1.0)
 
 
 def test_tiles_that_hardly_overlap_are_no_neighbours():
@@ -55,8 +55,8 @@ def test_tiles_that_hardly_overlap_are_no_neighbours():
     tiles = [Landmarks(Pair(n, n + 1), CONTROL_POINTS + shift, CONTROL_POINTS, 1.0) for n in range(9)]
     looks = WeightedSignatures(np.eye(10))
     state = ActiveLoop.start(10, OUTLINE, tiles, external=looks)
-    assert frames_in_reach(state.adjustment) == 0
-    assert state.steady is looks
+    assert frames_in_reach(state.ground.first) == 0
+    assert state.ground.steady is looks
 
 
 def test_sparse_and_dense_signatures_are_added_up_alike():
@@ -72,7 +72,8 @@ def test_sparse_and_dense_signatures_are_added_up_alike():
 
 def test_a_model_that_has_no_signatures_stays_as_it_is():
     state = started(raster(30))
-    assert steadied(state.untrained, state.adjustment, state.chain_pairs) is state.untrained
+    ground = state.ground
+    assert steadied(ground.untrained, ground.first, ground.chain_pairs) is ground.untrained
 
 
 def test_overlapping_frames_are_told_better_by_what_is_seen_around_them():
@@ -89,12 +90,6 @@ def test_overlapping_frames_are_told_better_by_what_is_seen_around_them():
         count = together.sum()
         return (rank[together].sum() - count * (count - 1) / 2) / (count * (~together).sum())
 
-    alone, around = ranked(state.untrained), ranked(state.steady)
+    alone, around = ranked(state.ground.untrained), ranked(state.ground.steady)
     assert around > 0.94
     assert 1.0 - around < 0.7 * (1.0 - alone)
-
-
-def test_only_a_loop_that_learns_looks_around():
-    world = wander(40, 1)
-    state = ActiveLoop.start(40, OUTLINE, world.chain(world.agent(1)), external=world.external, learns=False)
-    assert state.steady is None

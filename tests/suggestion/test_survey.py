@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.adjustment.centres import PairCentres
+from smalti.engine.places import PairCentres
 from smalti.geometry.outline import Outline
 from smalti.overlap.rectangle import rectangle_probability
 from smalti.suggestion.survey import FURTHEST_NEAR, REACHES, far_pairs, near_pairs, probability_within

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
-import numpy as np
-
 from smalti.records import Answer, Expectation, Pair
-from smalti.registration.dense import DenseSettings, Prepared, register
-from smalti.registration.fitting import find_fault
-
-ANYWHERE = Expectation(np.eye(2, 3), math.inf)
+from smalti.registration.dense import ANYWHERE, DenseSettings, Prepared, register
 
 
 class DenseAgent:
@@ -26,10 +20,5 @@ class DenseAgent:
         return self.answer_expecting(pair, ANYWHERE)
 
     def answer_expecting(self, pair: Pair, expected: Expectation) -> Answer:
-        """Say yes with a grid of landmarks, or no and why; look where the frames are expected to lie.
-
-        A map that no camera makes is no expectation: between parts that only a guess joins, anything may come out.
-        """
-        if find_fault(expected.i_from_j, self._settings.plausible):
-            expected = ANYWHERE
+        """Say yes with a grid of landmarks, or no and why; look where the frames are expected to lie."""
         return register(pair, self._prepared_of(pair.i), self._prepared_of(pair.j), [expected], self._settings)

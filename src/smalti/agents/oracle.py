@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.link import check_landmarks
-from smalti.errors import LandmarkError
 from smalti.geometry.affine import apply, compose, invert
 from smalti.geometry.outline import Outline
 from smalti.records import Answer, Landmarks, Pair, Points, Transforms
@@ -53,8 +51,6 @@ class OracleAgent:
         points_i = apply(i_from_j, self.control_points)
         inside = self.outline.contains(points_i, TOLERANCE)
         landmarks = Landmarks(pair, points_i[inside], self.control_points[inside], self.sigma)
-        try:
-            check_landmarks(landmarks)
-        except LandmarkError:
+        if not landmarks.determine_affine:
             return None
         return landmarks

@@ -12,7 +12,6 @@ from smalti.annotation.handwriting import write_matched
 from smalti.annotation.ledger import Ledger
 from smalti.annotation.messages import Proposal
 from smalti.annotation.opinion import is_sure
-from smalti.building.questions import renumber
 from smalti.project.entries import AnswerEntry, Role
 from smalti.project.store import Store
 from smalti.records import Answer, Pair
@@ -92,7 +91,7 @@ class Clerk:
 
     def _is_sure(self, answer: Answer) -> bool:
         ledger = self._ledger
-        return is_sure(renumber(answer, ledger.inner(answer.pair)), ledger.loop, ledger.course.surprises())
+        return is_sure(answer.of_pair(ledger.inner(answer.pair)), ledger.loop, ledger.course.surprises())
 
     def _ask(self, pair: Pair) -> tuple[Answer, float]:
         """Return what the matcher says, and the seconds that it took."""

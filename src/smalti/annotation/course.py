@@ -7,17 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from smalti.loop import ActiveLoop
+from smalti.annotation.states import AnyLoop
+from smalti.annotation.surprise import Surprise, surprise_of
 from smalti.records import Answer, Author, Pair, Verdict
 
 KEPT_WHOLE = 2
-"""Latest states that keep what they have computed of all pairs; N² numbers for every answer would fill the memory."""
+"""Latest states that keep what they have computed; others compute it again, the same, when somebody goes back."""
 
 
-Foreseen: TypeAlias = tuple[str, Pair, Verdict]
-"""The key of the answers so far, and what a person then says without landmarks and without a reason."""
+Foreseen: TypeAlias = tuple[str, Pair, Verdict, bytes]
+"""The key of the answers so far, and what a person then says, without a reason: the bytes are the landmarks'."""
 
-NOTHING_FORESEEN: Mapping[Foreseen, ActiveLoop] = {}
+NOTHING_FORESEEN: Mapping[Foreseen, AnyLoop] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +33,16 @@ class Entry:
 class Moment:
     """The state after an answer."""
 
-    loop: ActiveLoop
+    loop: AnyLoop
     entry: Entry | None  # None before the first
     key: str  # names the answers so far, and their order
-    surprise: float | None  # χ² of a yes against what was known before it
+    surprise: Surprise | None  # of a yes about frames that were on one mosaic
 
 
 class Course:
     """States by answers. What was computed up to an answer is kept, so that undo costs nothing."""
 
-    def __init__(self, start: ActiveLoop, predicted_px: Mapping[str, float]) -> None:
+    def __init__(self, start: AnyLoop, predicted_px: Mapping[str, float]) -> None:
         """Begin before the first answer; `predicted_px` are errors, by key, that were predicted in earlier sessions."""
         self._moments = [Moment(start, None, "", None)]
         self._predicted_px = dict(predicted_px)
@@ -65,7 +66,7 @@ class Course:
     def follow(
         self,
         entries: Sequence[Entry],
-        foreseen: Mapping[Foreseen, ActiveLoop] = NOTHING_FORESEEN,
+        foreseen: Mapping[Foreseen, AnyLoop] = NOTHING_FORESEEN,
         on_step: Callable[[], None] = lambda: None,
     ) -> None:
         """Go to the state after these answers; those that are the same as before are not gone through again.
@@ -91,11 +92,11 @@ class Course:
         known = [(count, self._predicted_px.get(moment.key)) for count, moment in enumerate(self._moments)]
         return [(count, value) for count, value in known if value is not None]
 
-    def surprises(self) -> list[float]:
-        """Return χ² of every yes, when it came."""
+    def surprises(self) -> list[Surprise]:
+        """Return how surprising every yes was when it came."""
         return [moment.surprise for moment in self._moments if moment.surprise is not None]
 
-    def earlier_surprises(self) -> list[float]:
+    def earlier_surprises(self) -> list[Surprise]:
         """Return the same without the last answer."""
         return [moment.surprise for moment in self._moments[:-1] if moment.surprise is not None]
 
@@ -106,9 +107,7 @@ class Course:
     def _lighten(self) -> None:
         if len(self._moments) > KEPT_WHOLE:
             old = self._moments[-KEPT_WHOLE - 1]
-            loop = old.loop
-            bare = replace(loop, covariance=loop.covariance.bare())
-            self._moments[-KEPT_WHOLE - 1] = replace(old, loop=bare)
+            self._moments[-KEPT_WHOLE - 1] = replace(old, loop=replace(old.loop, known=None))
 
 
 def key_after(key: str, entry: Entry) -> str:
@@ -116,11 +115,23 @@ def key_after(key: str, entry: Entry) -> str:
     return hashlib.blake2b(f"{key},{entry.place}".encode(), digest_size=8).hexdigest()
 
 
-def _after(before: Moment, entry: Entry, foreseen: Mapping[Foreseen, ActiveLoop]) -> Moment:
+def _after(before: Moment, entry: Entry, foreseen: Mapping[Foreseen, AnyLoop]) -> Moment:
     answer, key = entry.answer, key_after(before.key, entry)
+    surprise = None
     if answer.landmarks is not None:
-        return Moment(before.loop.record(answer), entry, key, before.loop.surprise(answer.landmarks, answer.author))
+        part, pair = before.loop.part, answer.pair
+        joined = part[pair.i] == part[pair.j]
+        surprise = surprise_of(before.loop, answer.landmarks, answer.author) if joined else None
     known = None
     if answer.author is Author.PERSON and not answer.reason:
-        known = foreseen.get((before.key, answer.pair, answer.verdict))
-    return Moment(before.loop.record(answer) if known is None else known, entry, key, None)
+        known = foreseen.get(name_of(before.key, answer))
+    return Moment(before.loop.record(answer) if known is None else known, entry, key, surprise)
+
+
+def name_of(key: str, answer: Answer) -> Foreseen:
+    """Return what the state after a person's answer is known by, before it is given."""
+    landmarks = answer.landmarks
+    drawn = b""
+    if landmarks is not None:
+        drawn = landmarks.points_i.tobytes() + landmarks.points_j.tobytes() + landmarks.weights.tobytes()
+    return key, answer.pair, answer.verdict, drawn

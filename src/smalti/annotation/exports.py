@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import shlex
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import cv2
-import numpy as np
 
 from smalti.errors import OutputError, UnknownNameError
+from smalti.geometry.lens import Lens
 from smalti.interchange.landmarks_csv import write_landmarks
 from smalti.interchange.transforms_json import FrameTransform, write_transforms
 from smalti.project.entries import AnswerEntry
@@ -46,17 +45,22 @@ FINISHED = "The mosaic, its report and its tables are those of all answers."
 OUTDATED = "Answers were given since the mosaic, its report and its tables were computed: they lack these."
 
 
-def export(
-    name: str, project: Project, maps: Mapping[int, Homographies], sigma_px: Mapping[int, float] | None = None
-) -> tuple[str, bytes | Path]:
-    """Return the media type and the content of an export by its name; a path is a file that the caller deletes.
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """The frames of one mosaic, by their numbers in the source, and where they lie on it now."""
 
-    `maps` (3, 3) are those of the mosaic's frames as it is now, `sigma_px` how uncertain their places are, if known.
-    """
+    maps: Mapping[int, Homographies]  # (3, 3), of straight pixels
+    sigma_px: Mapping[int, float]  # of their centres relative to the reference
+    reference: int
+    lens: Lens
+
+
+def export(name: str, project: Project, placed: Placed) -> tuple[str, bytes | Path]:
+    """Return the media type and the content of an export by its name; a path is a file that the caller deletes."""
     exports: dict[str, tuple[str, Callable[[], bytes | Path]]] = {
         "landmarks.csv": ("text/csv", lambda: export_landmarks(project.answers)),
-        "transforms.json": ("application/json", lambda: export_transforms(project, maps, sigma_px)),
-        "mosaic.png": ("image/png", lambda: export_mosaic(project, maps)),
+        "transforms.json": ("application/json", lambda: export_transforms(project, placed)),
+        "mosaic.png": ("image/png", lambda: export_mosaic(project, placed)),
         "project.zip": ("application/zip", lambda: export_project(project)),
     }
     if name not in exports:
@@ -71,33 +75,29 @@ def export_landmarks(answers: Iterable[AnswerEntry]) -> bytes:
     return _written(lambda path: write_landmarks(path, records))
 
 
-def export_transforms(
-    project: Project, maps: Mapping[int, Homographies], sigma_px: Mapping[int, float] | None = None
-) -> bytes:
-    """Return affine maps of frames to one mosaic, given as (3, 3), as JSON; without `sigma_px` the file has none."""
-    assert all(np.array_equal(one[2], (0.0, 0.0, 1.0)) for one in maps.values()), "the mosaic of a session is affine"
-    frames, size = project.frames, (project.width, project.height)
-    placed = [
-        FrameTransform(
-            frame.number, frame.label, 0, one[:2], one, math.nan if sigma_px is None else sigma_px[frame.number]
-        )
-        for frame in frames
-        if (one := maps.get(frame.number)) is not None
+def export_transforms(project: Project, placed: Placed) -> bytes:
+    """Return the maps of the frames that are placed, and their lens, as JSON."""
+    frames = [
+        FrameTransform(frame.number, frame.label, 0, placed.maps[frame.number], placed.sigma_px[frame.number])
+        for frame in project.frames
+        if frame.number in placed.maps
     ]
-    references = [number for number, one in maps.items() if np.allclose(one, np.eye(3), rtol=0, atol=1e-9)][:1]
-    apart = {frame.number: frame.reason or NOT_JOINED for frame in frames if frame.number not in maps}
-    written = _written(lambda path: write_transforms(path, placed, size=size, references=references, apart=apart))
-    if sigma_px is not None:
-        return written
-    content = json.loads(written)
-    for one in content["frames"]:
-        del one["sigma_px"]
-    return json.dumps(content, indent=1).encode() + b"\n"
+    apart = {frame.number: frame.reason or NOT_JOINED for frame in project.frames if frame.number not in placed.maps}
+    return _written(
+        lambda path: write_transforms(
+            path,
+            frames,
+            size=(project.width, project.height),
+            references=[placed.reference],
+            apart=apart,
+            lens=placed.lens,
+        )
+    )
 
 
-def export_mosaic(project: Project, maps: Mapping[int, Homographies]) -> bytes:
-    """Return a preview as PNG of the frames that have a map (3, 3); nobody else may read the source meanwhile."""
-    mosaic = Mosaic(project.source, maps, project.width, project.height, project.mask)
+def export_mosaic(project: Project, placed: Placed) -> bytes:
+    """Return a preview as PNG of the frames that are placed; nobody else may read the source meanwhile."""
+    mosaic = Mosaic(project.source, placed.maps, project.width, project.height, project.mask, lens=placed.lens)
     image = mosaic.image(LARGEST_SIDE, blend="feather")
     done, encoded = cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGBA2BGRA))
     assert done, "an image of 8 bits can be encoded"

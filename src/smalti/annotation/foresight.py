@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar
 
-from smalti.annotation.course import Foreseen, Moment
+from smalti.annotation.course import Foreseen, Moment, name_of
 from smalti.annotation.messages import Outlook
 from smalti.annotation.outlook import describe_outlook
-from smalti.annotation.supposition import count_answers, suppose_yes
+from smalti.annotation.states import AnyLoop, steps_to_question
 from smalti.errors import SmaltiError
-from smalti.loop import ActiveLoop
+from smalti.paper.paper_loop import PaperLoop
 from smalti.records import Answer, Author, Pair, Verdict
 
 T = TypeVar("T")
@@ -42,13 +42,16 @@ class Foresight:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="foresight")
         self._moment: Moment | None = None
         self._asked = time.monotonic()
-        self.states: dict[Foreseen, ActiveLoop] = {}
-        self._more: dict[str, tuple[int, bool]] = {}
+        self.states: dict[Foreseen, AnyLoop] = {}
+        # Of its own: what is drawn is not to wait for what is foretold.
+        self._drawing = ThreadPoolExecutor(1, thread_name_prefix="drawing")
+        self._drawn: Answer | None = None
         self._foretold: tuple[Moment, Outlook] | None = None
 
     def look_ahead(self, moment: Moment) -> None:
         """Begin to compute what follows on a state; what followed on others is forgotten."""
         self._moment = moment
+        self._drawn = None
         self.states = {}
         self._foretold = None
         self.wait()
@@ -63,57 +66,52 @@ class Foresight:
         """Let somebody else compute first, who needs it now."""
         self._asked = time.monotonic()
 
-    def count(self, moment: Moment, target_px: float) -> tuple[int, bool] | None:
-        """Return how many answers the target is away and whether even so many are not enough; None if overtaken."""
-        if moment.key not in self._more:
-
-            def step(loop: ActiveLoop, pair: Pair) -> ActiveLoop | None:
-                with self._engine:
-                    if self._moment is not moment:
-                        return None
-                    after = loop.record(suppose_yes(loop, pair))
-                    _ = after.error_bound_px, after.best
-                    return after
-
-            found = count_answers(moment.loop, target_px, step)
-            if self._moment is not moment:
-                return None
-            self._more = {moment.key: found}
-        return self._more[moment.key]
+    def foresee(self, moment: Moment, answer: Answer, after: AnyLoop) -> None:
+        """Begin to compute the state after an answer that a person is about to give, instead of any before it."""
+        self._drawn = answer
+        self._drawing.submit(self._foresee_drawn, moment, answer, after)
 
     def close(self) -> None:
         """Give up."""
         self._moment = None
-        self._thread.shutdown(wait=True, cancel_futures=True)
+        for thread in (self._drawing, self._thread):
+            thread.shutdown(wait=True, cancel_futures=True)
 
     def _run(self, moment: Moment) -> None:
         # A supposed answer that the engine refuses is not foreseen: it will be refused in earnest, and said.
-        for verdict in (Verdict.NO, Verdict.UNSURE, Verdict.YES):
+        for verdict in (Verdict.NO, Verdict.UNSURE):
             with suppress(SmaltiError, _OvertakenError):
-                self._foresee(moment, verdict)
+                best = self._step(moment, lambda: moment.loop.best)
+                if best is not None:
+                    answer = Answer(best.pair, verdict, author=Author.PERSON)
+                    self._foresee(moment, answer, moment.loop.record(answer))
         with suppress(SmaltiError, _OvertakenError):
             self._foretell(moment)
 
-    def _foresee(self, moment: Moment, verdict: Verdict) -> None:
-        best = self._step(moment, lambda: moment.loop.best)
-        if best is None:
-            return
-        after = self._step(moment, lambda: moment.loop.record(_suppose(moment.loop, best.pair, verdict)))
+    def _foresee_drawn(self, moment: Moment, answer: Answer, after: AnyLoop) -> None:
+        with suppress(SmaltiError, _OvertakenError):
+            self._foresee(moment, answer, after)
+
+    def _foresee(self, moment: Moment, answer: Answer, after: AnyLoop) -> None:
         # Piece by piece: whoever asks meanwhile waits for one piece only.
-        self._step(moment, lambda: after.external)
-        self._step(moment, lambda: after.view.looks)
-        self._step(moment, lambda: after.covariance.stretches)
-        following = self._step(moment, lambda: after.best)
-        if following is not None:
-            self._prefetch(following.pair)
+        for compute in steps_to_question(after):
+            if answer.landmarks is not None and self._drawn is not answer:
+                raise _OvertakenError
+            self._step(moment, compute)
+        if after.best is not None:
+            self._prefetch(after.best.pair)
         self._step(moment, lambda: after.predicted_error_px)
-        if verdict is not Verdict.YES:
-            self.states[(moment.key, best.pair, verdict)] = after
+        # Of several yes that were drawn one after the other, the last: each is large.
+        kept = {name: state for name, state in self.states.items() if name[2] is not answer.verdict}
+        self.states = {**kept, name_of(moment.key, answer): after}
 
     def _foretell(self, moment: Moment) -> None:
-        """Look many answers ahead; last, because no question waits for it."""
-        self._step(moment, lambda: moment.loop.outlook)
-        outlook = self._step(moment, lambda: describe_outlook(moment.loop, lambda: self._pause(moment)))
+        """Look many answers ahead; last, because no question waits for it. The paper's method does not."""
+        loop = moment.loop
+        if isinstance(loop, PaperLoop):
+            return
+        self._step(moment, lambda: loop.outlook)
+        outlook = self._step(moment, lambda: describe_outlook(loop, lambda: self._pause(moment)))
         self._foretold = moment, outlook
         self._on_outlook()
 
@@ -144,7 +142,3 @@ class Foresight:
 
 class _OvertakenError(Exception):
     """The question was answered before all was foreseen."""
-
-
-def _suppose(loop: ActiveLoop, pair: Pair, verdict: Verdict) -> Answer:
-    return suppose_yes(loop, pair) if verdict is Verdict.YES else Answer(pair, verdict, author=Author.PERSON)

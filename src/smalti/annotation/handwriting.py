@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from smalti.adjustment.link import fit_link
-from smalti.adjustment.perspective import spread_out
 from smalti.annotation.messages import GiveAnswer, Given, Landmark, Origin
+from smalti.annotation.states import AnyLoop, scales_of
+from smalti.engine.links import spread_out
 from smalti.errors import LandmarkError
-from smalti.geometry.outline import Outline
 from smalti.project.entries import AnswerEntry, Role
 from smalti.records import Answer, Author, Landmarks, Pair, Verdict
 
@@ -28,8 +27,8 @@ MARGIN = 2.0
 _SHEET = TypeAdapter(list[Landmark])
 
 
-def read_landmarks(pair: Pair, sheet: list[Landmark], outline: Outline) -> Landmarks:
-    """Return those that are switched on; they must determine a map that a camera could have made."""
+def read_landmarks(pair: Pair, sheet: list[Landmark], loop: AnyLoop) -> Landmarks:
+    """Return those that are switched on, one at least; no camera must be known to be unable to make their map."""
     active = [landmark for landmark in sheet if landmark.active]
     landmarks = Landmarks(
         pair,
@@ -37,23 +36,22 @@ def read_landmarks(pair: Pair, sheet: list[Landmark], outline: Outline) -> Landm
         np.array([(landmark.x_j, landmark.y_j) for landmark in active]).reshape(-1, 2),
         np.array([SIGMA_PX[landmark.origin] for landmark in active]),
     )
-    link = fit_link(landmarks)
+    largest, smallest = scales_of(loop, landmarks)
     for frame, points in ((pair.i, landmarks.points_i), (pair.j, landmarks.points_j)):
-        if not outline.scaled(MARGIN).contains(points).all():
+        if not loop.outline.scaled(MARGIN).contains(points).all():
             raise LandmarkError(f"pair {pair}: a landmark lies far outside frame {frame}, move it into the frame")
-    scales = np.linalg.svd(link.i_from_j[:, :2], compute_uv=False)
-    if scales[0] > LARGEST_SCALE or scales[1] * LARGEST_SCALE < 1.0:
+    if largest > LARGEST_SCALE or smallest * LARGEST_SCALE < 1.0:
         raise LandmarkError(
-            f"pair {pair}: the landmarks stretch frame {pair.j} by {scales[0]:.3g} and {scales[1]:.3g} into frame "
+            f"pair {pair}: the landmarks stretch frame {pair.j} by {largest:.3g} and {smallest:.3g} into frame "
             f"{pair.i}, spread them out or check whether they belong together"
         )
     return landmarks
 
 
-def read_answer(request: GiveAnswer, role: Role, outline: Outline) -> AnswerEntry:
+def read_answer(request: GiveAnswer, role: Role, loop: AnyLoop) -> AnswerEntry:
     """Return a person's answer as the log keeps it; landmarks that are switched off are kept in the details."""
     pair = Pair(request.i, request.j)
-    landmarks = read_landmarks(pair, request.landmarks, outline) if request.verdict is Verdict.YES else None
+    landmarks = read_landmarks(pair, request.landmarks, loop) if request.verdict is Verdict.YES else None
     answer = Answer(pair, request.verdict, landmarks, request.reason, Author.PERSON)
     details = _SHEET.dump_json(request.landmarks).decode() if request.landmarks else ""
     return AnswerEntry(answer, role, request.seconds, details)

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from smalti.annotation.course import NOTHING_FORESEEN, Course, Entry, Foreseen
 from smalti.annotation.opening import Opened
 from smalti.annotation.prices import priced
+from smalti.annotation.states import AnyLoop
 from smalti.building.groundwork import Groundwork
 from smalti.building.progress import Progress, Silence
-from smalti.building.questions import renumber
 from smalti.errors import PairError
-from smalti.loop import ActiveLoop
 from smalti.project.entries import AnswerEntry, FrameEntry, Role
 from smalti.project.log import History
 from smalti.records import Pair
@@ -31,7 +30,7 @@ class Ledger:
             self.course.follow(entries, on_step=step)
 
     @property
-    def loop(self) -> ActiveLoop:
+    def loop(self) -> AnyLoop:
         """The state now."""
         return self.course.now.loop
 
@@ -45,7 +44,7 @@ class Ledger:
         """All frames of the source."""
         return self.groundwork.frames
 
-    def take_up(self, foreseen: Mapping[Foreseen, ActiveLoop] = NOTHING_FORESEEN) -> None:
+    def take_up(self, foreseen: Mapping[Foreseen, AnyLoop] = NOTHING_FORESEEN) -> None:
         """Go to the state of the answers that are in force now."""
         self.history = self._store.history()
         if self._ground() != self._laid_on:
@@ -95,4 +94,4 @@ class Ledger:
 
     def _entries(self) -> list[Entry]:
         loop = [entry for entry in self.answers() if entry.role is Role.LOOP]
-        return [Entry(entry.place, renumber(entry.answer, self.inner(entry.answer.pair))) for entry in loop]
+        return [Entry(entry.place, entry.answer.of_pair(self.inner(entry.answer.pair))) for entry in loop]

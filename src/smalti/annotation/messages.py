@@ -1,7 +1,8 @@
 """What the page and the program say to each other.
 
 The one source of truth: `smalti.server.typescript` makes the page's types from these, a test fails where they are
-stale. Frames are counted as in the source, points are in pixels of their frame, maps are 2×3, row by row, flat.
+stale. Frames are counted as in the source, points are in pixels as they are seen in their frame. Maps are 3×3, row by
+row, flat, and hold between straight pixels (`geometry/lens.py`).
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class SnapPoint(Message):
     x_j: Coordinate
     y_j: Coordinate
     moving: Side
-    i_from_j: Map  # as well as it is known: how the frames are turned to each other
+    i_from_j: Map  # affine, near the point, as well as it is known: how the frames are turned to each other
     radius: Annotated[float, Field(gt=0, le=200)] = 12.0  # px of the moving frame that are searched
 
 
@@ -174,6 +175,16 @@ class Sheets(Message):
     height: int
 
 
+class LensNumbers(Message):
+    """What bends straight pixels: `Lens.straighten` takes one that is seen to x (1 + k1|x|² + k2|x|⁴)."""
+
+    centre_x: float
+    centre_y: float
+    unit_px: float  # in which x counts, from the centre
+    k1: float
+    k2: float
+
+
 class State(Message):
     """Everything above the two frames, and what can be done."""
 
@@ -200,17 +211,18 @@ class State(Message):
     concluded: bool = False  # the mosaic in the folder is that of the answers so far
     folder: str = ""
     sheets: Sheets | None = None
+    lens: LensNumbers | None = None  # None where nothing is bent
     masked: bool = False  # frames show the scene in part of them only: see /api/mask.png
 
 
 class LiveMosaic(Message):
-    """Where every usable frame lies now, on the reference frame's plane."""
+    """Where every usable frame lies now, on the plane of its part's reference frame."""
 
     revision: int
-    reference: int
+    reference: int  # of the largest part
     numbers: list[int]
-    maps: list[float]  # mosaic_from_frame, 6 a frame
-    sigma_px: list[float]  # of the centre relative to the reference
+    maps: list[float]  # mosaic_from_frame, 9 a frame
+    sigma_px: list[float]  # of the centre relative to the reference of its part
     parts: list[int]  # 0 for the largest
 
 
@@ -232,13 +244,14 @@ class Question(Message):
     label_i: str
     label_j: str
     suggested: bool  # by the engine; otherwise the person picked the pair
-    position: float  # probability of overlap by the mosaic
-    looks: float  # and by appearance
+    overlap: float  # probability that this is answered yes, all things considered
+    position: float  # probability of overlap by the mosaic alone
+    looks: float  # and by appearance alone
+    joined: bool  # both frames are on one mosaic; otherwise nothing is known of their places
     unknown_px: float  # how uncertain the place of one in the other is
-    i_from_j: list[float]
-    j_from_i: list[float]
-    covariance_i: list[float]  # (6, 6), of the entries of i_from_j, row by row
-    covariance_j: list[float]  # of those of j_from_i
+    i_from_j: list[float]  # (3, 3)
+    covariance: list[float]  # (8, 8), of the entries of E, units of the frame: i_from_j ← i_from_j exp(E)
+    noise: float  # of people's landmarks so far, times what is usual
     answer: Given | None
 
 
@@ -260,7 +273,7 @@ class Forecast(Message):
     i: int
     j: int
     now_px: float
-    after_yes_px: float
+    after_yes_px: float | None  # None where the method does not tell
     more: int | None  # answers until the target; None where there is none, or it is too far to tell
     more_is_bound: bool = False  # `more` answers are not enough
 
@@ -271,9 +284,8 @@ class Contradiction(Message):
     i: int
     j: int
     sigmas: float  # as surprising as a normal number that many σ out
-    frame: int  # that moves most
-    moved_px: float
-    expected_px: float  # by which it was known
+    off_px: float  # RMS, from where the mosaic had the landmarks; 0 for a no
+    expected_px: float  # how surely it had them there
     rival_i: int | None  # the pair whose answer agrees least with this one
     rival_j: int | None
     rival_author: Author | None
@@ -308,7 +320,7 @@ class Refusal(Message):
 class Checked(Message):
     """The verdict on landmarks before they are given."""
 
-    problem: str | None  # too few, on one line, mirrored: in words
+    problem: str | None  # none, mirrored, far outside: in words
     contradiction: Contradiction | None
 
 
@@ -333,7 +345,7 @@ class AnswerRow(Message):
     author: Author
     landmarks: int
     residual_px: float | None  # on the mosaic as it is
-    held: bool  # contradicts the others, and is not used
+    rejected: bool  # contradicts the others, and is not used
     reason: str
     seconds: float
 

@@ -6,12 +6,13 @@ from collections import Counter
 
 import numpy as np
 
-from smalti.adjustment.perspective import residual_px
+from smalti.annotation.exports import Placed
 from smalti.annotation.ledger import Ledger
 from smalti.annotation.messages import (
     AnswerRow,
     Counts,
     ErrorAfter,
+    LensNumbers,
     LiveMosaic,
     Progress,
     Queue,
@@ -19,11 +20,13 @@ from smalti.annotation.messages import (
     Stage,
     State,
 )
+from smalti.annotation.states import references_of, sigma_px_of
 from smalti.annotation.wording import STOPPED, describe_act
-from smalti.geometry.affine import square
+from smalti.building.results import residual_px
+from smalti.geometry.lens import Lens
 from smalti.project.entries import Role
 from smalti.project.project import Project
-from smalti.records import Author, Homographies
+from smalti.records import Author
 
 
 def describe_state(
@@ -58,10 +61,11 @@ def describe_state(
         undo=None if history.undoable is None else describe_act(history.undoable),
         redo=None if history.redoable is None else describe_act(history.redoable),
         stopped=None if stop is None else STOPPED[stop],
-        parts=len(set(loop.adjustment.parts_without(loop.priors).tolist())),
+        parts=int(loop.part.max()) + 1,
         concluded=project.is_finished,
         folder=str(project.folder),
         sheets=sheets,
+        lens=_lens_numbers(loop.lens),
         masked=project.mask is not None,
     )
 
@@ -69,38 +73,40 @@ def describe_state(
 def describe_mosaic(ledger: Ledger) -> LiveMosaic:
     """Return where every frame lies."""
     loop = ledger.loop
-    reference = loop.adjustment.reference
-    in_reference = np.column_stack([np.arange(loop.adjustment.frames), np.full(loop.adjustment.frames, reference)])
-    part = loop.adjustment.parts_without(loop.priors)
-    sizes = np.bincount(part)
-    # The largest part is number 0; equal ones keep their order.
-    rank = np.empty(len(sizes), dtype=np.int64)
-    rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
     return LiveMosaic(
         revision=ledger.history.revision,
-        reference=ledger.used[reference],
+        reference=ledger.used[references_of(loop)[0]],
         numbers=list(ledger.used),
-        maps=loop.agreement.refined.mosaic_from_frame.ravel().tolist(),
-        sigma_px=np.sqrt(loop.covariance.of_pairs(in_reference).cov[:, 0, ::2].sum(axis=1)).tolist(),
-        parts=rank[part].tolist(),
+        maps=loop.mosaic_from_frame.ravel().tolist(),
+        sigma_px=sigma_px_of(loop).tolist(),
+        parts=loop.part.tolist(),
     )
 
 
-def live_maps(ledger: Ledger) -> tuple[dict[int, Homographies], dict[int, float]]:
-    """Return the maps (3, 3) of the largest part's frames to its mosaic, and how uncertain their places are, px."""
+def largest_part(ledger: Ledger) -> Placed:
+    """Return where the frames of the largest mosaic lie."""
     mosaic = describe_mosaic(ledger)
-    maps = square(np.array(mosaic.maps).reshape(-1, 2, 3))
-    largest = {number: n for n, number in enumerate(mosaic.numbers) if mosaic.parts[n] == 0}
-    return {number: maps[n] for number, n in largest.items()}, {n: mosaic.sigma_px[at] for n, at in largest.items()}
+    maps = np.array(mosaic.maps).reshape(-1, 3, 3)
+    places = {number: n for n, number in enumerate(mosaic.numbers) if mosaic.parts[n] == 0}
+    return Placed(
+        {number: maps[n] for number, n in places.items()},
+        {number: mosaic.sigma_px[n] for number, n in places.items()},
+        mosaic.reference,
+        ledger.loop.lens,
+    )
 
 
 def list_answers(ledger: Ledger) -> list[AnswerRow]:
     """Return all answers in force, those of the chain included, in the order in which they were given."""
-    maps = square(ledger.loop.agreement.refined.mosaic_from_frame)
+    loop = ledger.loop
+    maps, part = loop.mosaic_from_frame, loop.part
     rows = []
     for entry in ledger.answers():
         answer, inner = entry.answer, ledger.inner(entry.answer.pair)
         landmarks = answer.landmarks
+        residual = None
+        if landmarks is not None and part[inner.i] == part[inner.j]:
+            residual = residual_px(maps, landmarks.of_pair(inner), loop.lens)
         rows.append(
             AnswerRow(
                 place=entry.place,
@@ -110,13 +116,20 @@ def list_answers(ledger: Ledger) -> list[AnswerRow]:
                 verdict=answer.verdict,
                 author=answer.author,
                 landmarks=0 if landmarks is None else len(landmarks),
-                residual_px=None if landmarks is None else residual_px(maps, landmarks.of_pair(inner)),
-                held=inner in ledger.loop.held,
+                residual_px=residual,
+                rejected=inner in loop.rejected,
                 reason=answer.reason,
                 seconds=entry.seconds,
             )
         )
     return rows
+
+
+def _lens_numbers(lens: Lens) -> LensNumbers | None:
+    if lens.is_straight:
+        return None
+    centre_x, centre_y, unit_px, k1, k2 = lens.numbers
+    return LensNumbers(centre_x=centre_x, centre_y=centre_y, unit_px=unit_px, k1=k1, k2=k2)
 
 
 def _count_answers(ledger: Ledger) -> Counts:

@@ -1,7 +1,7 @@
 """Matrices over all pairs of frames, at the resolution of the screen: only what is shown is computed.
 
-A cell that holds many pairs is as large as the largest of some that are evenly spread in it, of the linked ones and,
-where rewards are shown, of the one most worth asking.
+A cell that holds many pairs is as large as the largest of some that are evenly spread in it, and of the linked ones or,
+where it is shown what questions are worth, of the candidates.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.centres import determinant
 from smalti.annotation.messages import MapKind, PairMap
-from smalti.records import Pair, PairNumbers
-from smalti.suggestion.prediction import Overlap
-from smalti.suggestion.reward import expected_informativeness_above
+from smalti.annotation.states import AnyLoop
+from smalti.loop import ActiveLoop
+from smalti.paper.paper_loop import PaperLoop
+from smalti.paper.reward import expected_informativeness, informativeness, position_probability
+from smalti.records import PairNumbers, pair_key
+from smalti.suggestion.prospect import Prospect
+from smalti.suggestion.strategy import Smalti
 from smalti.suggestion.view import View
 
 DECADES = 6
@@ -28,6 +31,9 @@ FRAMES_LOOKED_AT = 512
 """Of all rows and columns of a window; more where there are more cells."""
 
 PAIRS_AT_ONCE = 2**14
+
+MOST_RANKED = 1000
+"""Pairs that a strategy which ranks them one by one is asked for."""
 
 FRAMES_OF_RANGE = 256
 """Those between which the smallest and the largest value are looked for."""
@@ -71,19 +77,22 @@ class PairMatrix:
         return np.nan_to_num(self.of_pairs(pairs), nan=0.0, posinf=0.0, neginf=0.0)
 
 
-def matrix_of(kind: MapKind, view: View, best: Pair | None = None) -> PairMatrix:
+def matrix_of(kind: MapKind, loop: AnyLoop) -> PairMatrix:
     """Return what a map shows of every pair.
 
-    The probability of overlap; how uncertain one frame's place in the other is, in px; what the answer is expected to
-    be worth, in px², 0 for pairs that are not asked. `best` is the pair most worth asking, if it is known.
+    The probability of overlap; how uncertain one frame's place in the other is, in px, 0 where nothing joins them; what
+    questions are ranked by, 0 for pairs that are no candidates: by how much the squared error is expected to drop in
+    the time that a yes takes, in px².
     """
-    linked = view.adjustment.ends
+    if isinstance(loop, PaperLoop):
+        return _papers_matrix(kind, loop)
+    view = loop.view
     if kind is MapKind.OVERLAP:
-        return PairMatrix(view.frames, Overlap.of(view).of_pairs, linked)
+        return PairMatrix(view.frames, loop.posterior.of_pairs, view.linked)
     if kind is MapKind.INFORMATIVENESS:
-        return PairMatrix(view.frames, partial(_uncertainty, view), linked)
-    marked = np.array([] if best is None else [(best.i, best.j)], dtype=np.int64).reshape(-1, 2)
-    return PairMatrix(view.frames, partial(_reward, view), marked)
+        return PairMatrix(view.frames, partial(_uncertainty, view), view.linked)
+    candidates, worth = _worth(loop)
+    return PairMatrix(view.frames, partial(_look_up, candidates, worth), candidates)
 
 
 def reduce(matrix: PairMatrix, kind: MapKind, row: int, column: int, frames: int, size: int, revision: int) -> PairMap:
@@ -121,19 +130,53 @@ def reduce(matrix: PairMatrix, kind: MapKind, row: int, column: int, frames: int
     )
 
 
+def _papers_matrix(kind: MapKind, loop: PaperLoop) -> PairMatrix:
+    """Return the same by the paper's method, which looks at all pairs."""
+    view, centres = loop.view, loop.view.centres
+    if kind is MapKind.REWARD:
+
+        def reward(pairs: PairNumbers) -> NDArray[np.float64]:
+            worth = view.external_probabilities[tuple(pairs.T)] * expected_informativeness(centres, pairs)
+            return np.asarray(np.where(view.candidates[tuple(pairs.T)], worth, 0.0))
+
+        best = [] if loop.best is None else [(loop.best.pair.i, loop.best.pair.j)]
+        return PairMatrix(loop.frames, reward, np.array(best, dtype=np.int64).reshape(-1, 2))
+    values = (
+        position_probability(centres) * view.external_probabilities
+        if kind is MapKind.OVERLAP
+        else np.sqrt(informativeness(centres))
+    )
+    return PairMatrix(loop.frames, lambda pairs: np.asarray(values[tuple(pairs.T)]), loop.adjustment.ends)
+
+
 def _uncertainty(view: View, pairs: PairNumbers) -> NDArray[np.float64]:
-    directed = np.sqrt(determinant(view.covariance.of_pairs(pairs).cov))
-    return np.asarray(np.sqrt(directed.mean(axis=1)))
+    spread = np.sqrt(view.covariance.of_pairs(pairs).spread)
+    return np.asarray(np.where(view.are_joined(pairs) & (pairs[:, 0] != pairs[:, 1]), spread, 0.0))
 
 
-def _reward(view: View, pairs: PairNumbers) -> NDArray[np.float64]:
-    reward = np.zeros(len(pairs))
-    asked = np.flatnonzero(view.may_be_asked(pairs))
-    probability = view.looks.of_pairs(pairs[asked])
-    asked, probability = asked[probability > 0.0], probability[probability > 0.0]
-    centres = view.covariance.of_pairs(pairs[asked])
-    reward[asked] = probability * expected_informativeness_above(centres, np.zeros(len(asked)))
-    return reward
+def _worth(loop: ActiveLoop) -> tuple[PairNumbers, NDArray[np.float64]]:
+    """Return the candidates (n, 2), in the order of pairs, and what each is worth (n,)."""
+    view, strategy = loop.view, loop.strategy
+    if isinstance(strategy, Smalti):
+        prospect = Prospect.of(view)
+        pairs = prospect.candidates.pairs
+        gains = prospect.lessons(view).gains if len(pairs) else np.zeros(0)
+        worth = strategy.cost_of_yes * strategy.worth(prospect.likely, gains)
+    else:
+        ranked = strategy.rank(view, MOST_RANKED)
+        pairs = np.array([(found.pair.i, found.pair.j) for found in ranked], dtype=np.int64).reshape(-1, 2)
+        worth = np.array([found.expected_reward for found in ranked])
+    order = np.argsort(pair_key(*pairs.T))
+    return pairs[order], worth[order]
+
+
+def _look_up(candidates: PairNumbers, worth: NDArray[np.float64], pairs: PairNumbers) -> NDArray[np.float64]:
+    """Return what pairs are worth (n,), 0 for those that are no candidates."""
+    if not len(candidates):
+        return np.zeros(len(pairs))
+    known, keys = pair_key(*candidates.T), pair_key(*pairs.T)
+    at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    return np.asarray(np.where(known[at] == keys, worth[at], 0.0))
 
 
 def _choose(first: int, side: int, size: int, most: int | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

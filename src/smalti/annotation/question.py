@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from smalti.annotation.messages import Given, Question
-from smalti.loop import ActiveLoop
+from smalti.annotation.states import AnyLoop, expect
 from smalti.project.entries import FrameEntry
 from smalti.records import Pair
 
 
 def make_question(
-    loop: ActiveLoop,
+    loop: AnyLoop,
     pair: Pair,
     used: Sequence[int],
     frames: Sequence[FrameEntry],
@@ -21,8 +20,8 @@ def make_question(
     answer: Given | None,
 ) -> Question:
     """Return what the page needs to ask about a pair, which is in the numbers of the engine."""
-    likely = loop.likely(pair)
-    in_i, in_j = loop.agreement.expect(pair.i, pair.j), loop.agreement.expect(pair.j, pair.i)
+    reasons = loop.likely(pair).reasons
+    expected = expect(loop, pair)
     i, j = used[pair.i], used[pair.j]
     return Question(
         revision=revision,
@@ -31,12 +30,13 @@ def make_question(
         label_i=frames[i].label,
         label_j=frames[j].label,
         suggested=loop.best is not None and loop.best.pair == pair,
-        position=likely.reasons["position"],
-        looks=likely.reasons["external"],
-        unknown_px=math.sqrt(likely.reasons["informativeness_px2"]),
-        i_from_j=in_i.target_from_source.ravel().tolist(),
-        j_from_i=in_j.target_from_source.ravel().tolist(),
-        covariance_i=in_i.covariance.ravel().tolist(),
-        covariance_j=in_j.covariance.ravel().tolist(),
+        overlap=reasons["overlap"],
+        position=reasons["position"],
+        looks=reasons["external"],
+        joined=expected.joined,
+        unknown_px=reasons["spread_px"],
+        i_from_j=expected.i_from_j.ravel().tolist(),
+        covariance=expected.covariance.ravel().tolist(),
+        noise=expected.noise,
         answer=answer,
     )

@@ -18,12 +18,13 @@ from smalti.annotation.foresight import Foresight
 from smalti.annotation.handwriting import read_answer, read_landmarks, write_given
 from smalti.annotation.ledger import Ledger
 from smalti.annotation.opening import Opened, open_project
-from smalti.annotation.overview import describe_mosaic, describe_state, list_answers, live_maps
+from smalti.annotation.outlook import bounds_ahead_px, error_after_yes_px
+from smalti.annotation.overview import describe_mosaic, describe_state, largest_part, list_answers
 from smalti.annotation.pairmaps import PairMatrix, matrix_of, reduce
 from smalti.annotation.pictures import Pictures
 from smalti.annotation.question import make_question
 from smalti.annotation.snap import snap_landmark
-from smalti.annotation.supposition import suppose_yes
+from smalti.annotation.states import AnyLoop
 from smalti.annotation.wording import describe_act, describe_answer
 from smalti.building.build import Location
 from smalti.building.conclusion import conclude
@@ -58,7 +59,7 @@ class Session:
         self._clerk = Clerk(opened.groundwork.agent, self._ledger, self._engine)
         self._foresight = Foresight(self._engine, self._prefetch, self._on_change)
         # What the first page asks for is there when it asks.
-        _ = self._ledger.loop.best, self._ledger.loop.agreement.refined
+        _ = self._ledger.loop.best
         self._matrices: dict[tuple[say.MapKind, int], PairMatrix] = {}  # those of the latest revision
         self._turn()
 
@@ -129,13 +130,10 @@ class Session:
     def forecast(self, i: int, j: int) -> say.Forecast:
         """Say what a yes on a pair would bring, and how many answers the target is away."""
         with self._at_once():
-            moment, pair = self._ledger.course.now, self._ledger.inner(Pair(i, j))
-            revision, now_px = self.revision, moment.loop.predicted_error_px
-            after_px = now_px
-            if not moment.loop.is_settled(pair):
-                after_px = moment.loop.record(suppose_yes(moment.loop, pair)).predicted_error_px
-        target_px = self._opened.settings.target_px
-        more = None if target_px is None else self._foresight.count(moment, target_px)
+            loop, pair, revision = self._ledger.loop, self._ledger.inner(Pair(i, j)), self.revision
+            now_px = loop.predicted_error_px
+            after_px = error_after_yes_px(loop, pair) if isinstance(loop, ActiveLoop) else None
+        more = self._count_answers(loop)
         return say.Forecast(
             revision=revision,
             i=i,
@@ -161,7 +159,7 @@ class Session:
         pair = Pair(request.i, request.j)
         with self._at_once():
             self._ledger.inner(pair)
-            entry = read_answer(request, self._ledger.role_of(pair), self.project.outline)
+            entry = read_answer(request, self._ledger.role_of(pair), self._ledger.loop)
             self.project.store.keep_answer(entry, seen=request.seen)
             self._take_up(self._foresight.states)
             return self._outcome(describe_answer(pair, request.verdict), entry)
@@ -213,13 +211,16 @@ class Session:
         with self._at_once():
             inner, loop = self._ledger.inner(pair), self._ledger.loop
             try:
-                landmarks = read_landmarks(pair, request.landmarks, self.project.outline)
+                landmarks = read_landmarks(pair, request.landmarks, loop)
             except LandmarkError as error:
                 return say.Checked(problem=str(error), contradiction=None)
             if loop.is_settled(inner):
                 return say.Checked(problem=None, contradiction=None)
             answer = Answer.yes(landmarks.of_pair(inner), author=Author.PERSON)
-            found = find_contradiction(loop, loop.record(answer), answer, self._ledger.course.surprises())
+            after = loop.record(answer)
+            found = find_contradiction(loop, after, answer, self._ledger.course.surprises())
+            if self._queue is say.Queue.ALL or not self._clerk.is_working:
+                self._foresight.foresee(self._ledger.course.now, answer, after)
             return say.Checked(problem=None, contradiction=None if found is None else in_words(found, self._ledger))
 
     def snap(self, request: say.SnapPoint) -> say.Snapped:
@@ -234,8 +235,7 @@ class Session:
             if (kind, revision) not in self._matrices:
                 self._matrices = {known: matrix for known, matrix in self._matrices.items() if known[1] == revision}
                 loop = self._ledger.loop
-                best = None if loop.best is None else loop.best.pair
-                self._matrices[kind, revision] = matrix_of(kind, loop.view, best)
+                self._matrices[kind, revision] = matrix_of(kind, loop)
             matrix = self._matrices[kind, revision]
         return reduce(matrix, kind, row, column, frames, size, revision)
 
@@ -254,10 +254,10 @@ class Session:
     def export(self, name: str) -> tuple[str, bytes | Path]:
         """Return a file for other programs by its name: its media type and content, a path if it is to be deleted."""
         with self._at_once():
-            maps, sigma_px = live_maps(self._ledger)
+            placed = largest_part(self._ledger)
         # Another handle on the same files: a source is read by one thread at a time.
         with self._opened.again() as project:
-            return export(name, project, maps, sigma_px)
+            return export(name, project, placed)
 
     def conclude(self, progress: Progress) -> None:
         """Finish the mosaic by the answers so far, render it and report; people may go on answering meanwhile."""
@@ -265,7 +265,7 @@ class Session:
             loop, revision = self._ledger.loop, self.revision
         with self._opened.again() as project:
             groundwork = self._opened.lay_again(project, Silence())
-            conclude(project, groundwork, loop.settle(), self._opened.settings.finish, progress, revision)
+            conclude(project, groundwork, loop, progress, revision)
         with self._at_once():
             self._ledger.take_up()
         self._on_change()
@@ -278,6 +278,21 @@ class Session:
         self._ledger.keep_predictions()
         self._shown.close()
         self.project.close()
+
+    def _count_answers(self, loop: AnyLoop) -> tuple[int, bool] | None:
+        """Return how many answers the target is away, and whether even so many are not enough; None without one."""
+        target_px = self._opened.settings.target_px
+        if target_px is None or not isinstance(loop, ActiveLoop):
+            return None
+        bounds, count = bounds_ahead_px(loop), 0
+        while True:
+            with self._at_once():
+                bound_px = next(bounds, None)
+            if bound_px is None:
+                return max(count - 1, 0), True
+            if bound_px <= target_px:
+                return count, False
+            count += 1
 
     @contextmanager
     def _at_once(self) -> Iterator[None]:
@@ -292,7 +307,7 @@ class Session:
         given = None if known is None else write_given(known)
         return make_question(ledger.loop, inner, ledger.used, ledger.frames, revision=self.revision, answer=given)
 
-    def _take_up(self, foreseen: Mapping[Foreseen, ActiveLoop] = NOTHING_FORESEEN) -> None:
+    def _take_up(self, foreseen: Mapping[Foreseen, AnyLoop] = NOTHING_FORESEEN) -> None:
         """Go to the state after what a person did; take it back, in the log too, where there is no such state."""
         try:
             self._ledger.take_up(foreseen)

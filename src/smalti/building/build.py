@@ -17,6 +17,7 @@ from smalti.errors import InputError
 from smalti.frames.settings import SourceSettings
 from smalti.frames.source import open_source
 from smalti.loop import ActiveLoop
+from smalti.paper.paper_loop import PaperLoop
 from smalti.project.entries import Role
 from smalti.project.project import Project
 from smalti.records import Author
@@ -43,8 +44,8 @@ def build(
 
     `output` is the project's folder, by default the input's name with `.smalti` in the current folder. `matcher` takes
     two images (h, w, 3) and returns points (n, 2) of both, or None; without one, keypoints are matched, or all pixels
-    where contrast is low. `options` are those of `BuildSettings`: mask, registration, strategy, budget, target_px,
-    finish, seed.
+    where contrast is low. `options` are those of `BuildSettings`: mask, registration, method, budget, target_px,
+    family, reference, seed.
     """
     settings = BuildSettings(SourceSettings(every, start, end, max_size), **options)
     with beginning(source, output, settings, matcher, "smalti build") as project:
@@ -87,23 +88,23 @@ def _run(project: Project, settings: BuildSettings, matcher: Matcher | None, pro
     """Read and register, ask, finish and render. What is in the project already is not done again."""
     groundwork = lay_groundwork(project, project.source, settings, matcher, progress)
     with timed(project, "loop"):
-        loop = _ask(project, groundwork, settings.strategy, progress)
-    conclude(project, groundwork, loop, settings.finish, progress)
+        loop = _ask(project, groundwork, settings.asker, progress)
+    conclude(project, groundwork, loop, progress)
 
 
-def _ask(project: Project, groundwork: Groundwork, strategy: str, progress: Progress) -> ActiveLoop:
+def _ask(project: Project, groundwork: Groundwork, asker: str, progress: Progress) -> ActiveLoop | PaperLoop:
     """Ask the matcher until there is a reason to stop.
 
     What it answered before is asked again, and answered from memory at once: the state is then what it would be without
-    the interruption, to the last bit. Where others have had a say, a person or another strategy, all answers are taken
-    up first, in the order in which they were given.
+    the interruption, to the last bit. Where others have had a say, a person, another method or other maps, all
+    answers are taken up first, in the order in which they were given.
     """
     loop, questions = groundwork.start, groundwork.questions
     before = questions.given(Role.LOOP)
-    asked_by = project.store.fact("asked_by", strategy if before else None)
-    shared = any(answer.author is Author.PERSON for answer in before) or asked_by not in (None, strategy)
-    project.store.keep_facts(asked_by="several" if shared else strategy)
-    batch = max(1, loop.adjustment.frames // FRAMES_PER_QUESTION)
+    asked_by = project.store.fact("asked_by", asker if before else None)
+    shared = any(answer.author is Author.PERSON for answer in before) or asked_by not in (None, asker)
+    project.store.keep_facts(asked_by="several" if shared else asker)
+    batch = max(1, loop.frames // FRAMES_PER_QUESTION)
     with progress.stage("asking", loop.stop_rule.budget or 0) as step:
         for answer in before if shared else ():
             loop = loop.record(answer)
@@ -111,7 +112,7 @@ def _ask(project: Project, groundwork: Groundwork, strategy: str, progress: Prog
         for state in loop.run(questions.asking(Role.LOOP), batch):
             loop = state
             step()
-    return loop.settle()
+    return loop
 
 
 def _default_folder(location: str | list[str]) -> Path:

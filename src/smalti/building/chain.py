@@ -1,4 +1,4 @@
-"""The chain: consecutive frames registered, bridges over failures, guesses where parts fall apart, and its noise."""
+"""The chain: consecutive frames registered, bridges over failures, and pairs that check it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.adjustment import Adjustment
-from smalti.adjustment.innovation import Agreement
-from smalti.adjustment.link import fit_link
-from smalti.adjustment.refinement import refine
-from smalti.belief import MEDIAN_CHI2
-from smalti.geometry.affine import apply, compose
+from smalti.engine.links import map_in_pixels
+from smalti.geometry.maps import apply_map
 from smalti.geometry.outline import Outline
 from smalti.project.entries import Role
 from smalti.records import Answer, Expectation, Landmarks, Pair
@@ -42,23 +38,13 @@ FEWEST_CHECKS, MOST_CHECKS = 4, 24
 FARTHEST_CHECKED = 0.35
 """In shorter sides of a frame: how far the camera may have moved meanwhile."""
 
-SMALLEST_NOISE, LARGEST_NOISE = 0.3, 100.0
-
-GUESS_SIGMA = 2.0
-"""In diagonals of a frame: how far a part may be from where the one before it ended."""
-
-GUESS_REACH = 8.0
-"""In frames: the guess speaks of points so far out, which says that a camera turns and zooms little between frames."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
     """What joins the frames before the first question is asked."""
 
     links: tuple[Landmarks, ...]
-    guesses: tuple[Landmarks, ...]
     bridges: tuple[Pair, ...]  # those of the links that lead over a failure
-    noise: float  # by how much the links are worse than their landmarks' σ says
 
 
 class Asking(Protocol):
@@ -70,9 +56,9 @@ class Asking(Protocol):
 
 
 def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, longest_check: int = 2) -> Chain:
-    """Register consecutive frames with at most `attempts` questions, and learn how good the links are.
+    """Register consecutive frames with at most `attempts` questions, and some that tell how good the links are.
 
-    For that, some frames are registered with one up to `longest_check` frames on. The longer, the more is seen of what
+    These are frames that are registered with one up to `longest_check` frames on. The longer, the more is seen of what
     neighbouring links get wrong alike, if the matcher can see that far.
     """
     links = _follow(frames, outline, ask)
@@ -92,15 +78,11 @@ def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, lo
                 bridges.append(pair)
                 part[part == part[pair.j]] = part[pair.i]
                 break
-    closed = []
     for pair, expected in _checks(frames, outline, links, tried, longest_check)[: max(spare, 0)]:
         answer = ask(pair, Role.CHECK, expected)
         if answer.landmarks is not None:
-            closed.append(answer.landmarks)
-    noise = measured_noise(links, closed, outline)
-    links += closed
-    guesses = tuple(_guess(Pair(n, n + 1), outline) for n in _gaps(frames, links))
-    return Chain(tuple(links), guesses, tuple(bridges), noise)
+            links.append(answer.landmarks)
+    return Chain(tuple(links), tuple(bridges))
 
 
 def _follow(frames: int, outline: Outline, ask: Asking) -> list[Landmarks]:
@@ -112,32 +94,8 @@ def _follow(frames: int, outline: Outline, ask: Asking) -> list[Landmarks]:
         motion = None
         if landmarks is not None:
             links.append(landmarks)
-            motion = Expectation(fit_link(landmarks).i_from_j, STEADINESS * 2 * outline.outer_half_side)
+            motion = Expectation(map_in_pixels(landmarks, outline), STEADINESS * 2 * outline.outer_half_side)
     return links
-
-
-def measured_noise(links: Sequence[Landmarks], closed: Sequence[Landmarks], outline: Outline) -> float:
-    """Return the noise of links in units of their landmarks' σ, from how well they agree with links across them.
-
-    Perspective, relief, light that moves and neighbouring landmarks that err alike make links worse than their many
-    landmarks suggest. The median does not see the few links that are wrong.
-    """
-    by_pair = {landmarks.pair: landmarks for landmarks in links}
-    chi2 = []
-    for across in closed:
-        first, last = across.pair.i, across.pair.j
-        sides = [by_pair.get(Pair(n, n + 1)) for n in range(first, last)]
-        known = [fit_link(_renumbered(side, first)) for side in sides if side is not None]
-        if len(known) == last - first:
-            between = Adjustment(last - first + 1, outline, known)
-            chi2.append(Agreement(between, refine(between)).of_new(fit_link(_renumbered(across, first))))
-    if not chi2:
-        return 1.0
-    return float(np.clip(np.sqrt(np.median(chi2) / MEDIAN_CHI2), SMALLEST_NOISE, LARGEST_NOISE))
-
-
-def _renumbered(landmarks: Landmarks, first: int) -> Landmarks:
-    return landmarks.of_pair(Pair(landmarks.pair.i - first, landmarks.pair.j - first))
 
 
 def _parts(frames: int, links: Sequence[Landmarks]) -> NDArray[np.int64]:
@@ -209,18 +167,12 @@ def _reach_on(
     """Return the farthest frame that still shows much of what a frame shows, and where the links put it."""
     sigma = STEADINESS * 2 * outline.outer_half_side
     reach = FARTHEST_CHECKED * min(outline.width, outline.height)
-    first_from_last = fit_link(by_pair[Pair(first, first + 1)]).i_from_j
+    first_from_last = map_in_pixels(by_pair[Pair(first, first + 1)], outline)
     last = first + 1
     while last - first < max(longest, 2) and Pair(last, last + 1) in by_pair:
-        further = compose(first_from_last, fit_link(by_pair[Pair(last, last + 1)]).i_from_j)
-        moved = float(np.linalg.norm(apply(further, outline.centre[None])[0] - outline.centre))
+        further = first_from_last @ map_in_pixels(by_pair[Pair(last, last + 1)], outline)
+        moved = float(np.linalg.norm(apply_map(further, outline.centre[None])[0] - outline.centre))
         if last - first >= 2 and moved > reach:
             break
         first_from_last, last = further, last + 1
     return Pair(first, last), Expectation(first_from_last, sigma)
-
-
-def _guess(pair: Pair, outline: Outline) -> Landmarks:
-    """Return the guess that a part begins about where the one before it ended."""
-    corners = outline.scaled(GUESS_REACH).corners
-    return Landmarks(pair, corners, corners, GUESS_SIGMA * 2 * outline.outer_half_side)

@@ -1,14 +1,22 @@
-"""What comes after the last answer: the finish, the files, the report."""
+"""What comes after the last answer: the landmarks looked at once more, the files, the report."""
 
 from __future__ import annotations
 
-from smalti.building.finish import finish_parts
 from smalti.building.groundwork import Groundwork, timed
 from smalti.building.outputs import render_mosaics, write_tables
 from smalti.building.progress import Progress
-from smalti.building.results import chain_error_px, judge_links, keep_result, place_asides, place_parts, summarise
-from smalti.building.settings import Finish
+from smalti.building.results import (
+    Delivered,
+    chain_error_px,
+    judge_links,
+    keep_result,
+    left_out_px,
+    place_asides,
+    place_frames,
+    summarise,
+)
 from smalti.loop import ActiveLoop
+from smalti.paper.paper_loop import PaperLoop
 from smalti.project.project import Project
 from smalti.report.page import write_report
 
@@ -16,8 +24,7 @@ from smalti.report.page import write_report
 def conclude(
     project: Project,
     groundwork: Groundwork,
-    loop: ActiveLoop,
-    finish: Finish,
+    loop: ActiveLoop | PaperLoop,
     progress: Progress,
     revision: int | None = None,
 ) -> None:
@@ -28,17 +35,17 @@ def conclude(
     revision = project.store.revision if revision is None else revision
     start, questions, used = groundwork.start, groundwork.questions, groundwork.used
     with timed(project, "finish"):
-        landmarks = questions.landmarks()
-        parts = finish_parts(loop, landmarks, finish)
-        placements = place_parts(parts, start, used)
-        placements += place_asides(groundwork.frames, placements, questions)
+        delivered = Delivered.of(loop)
+        placements = place_frames(start.mosaic_from_frame, delivered, used)
+        placements += place_asides(groundwork.frames, placements, questions, delivered.lens)
         keep_result(
             project,
             placements,
-            judge_links(loop, parts, used),
+            judge_links(delivered, loop.landmarks, used),
             revision,
-            chain_error_px=chain_error_px(start, loop, landmarks, parts),
-            **summarise(groundwork.chain, start, loop, parts, used),
+            chain_error_px=chain_error_px(start, loop, delivered),
+            left_out_px=left_out_px(loop),
+            **summarise(start, loop, delivered, used),
         )
         write_tables(project)
     with timed(project, "render"):

@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 from smalti.agents.agent import Agent
 from smalti.agents.matcher import Matcher
 from smalti.appearance.grid import grid_signatures
 from smalti.appearance.words import signatures_of
-from smalti.belief import LARGEST_CHI2
 from smalti.building.chain import Chain, register_chain
 from smalti.building.matching import Matchers, choose_matchers
 from smalti.building.progress import Progress
@@ -19,14 +19,16 @@ from smalti.building.questions import Questions
 from smalti.building.reading import read_frames
 from smalti.building.settings import BuildSettings, Registration
 from smalti.building.sight import Sight
-from smalti.errors import InputError
+from smalti.errors import InputError, UsageError
 from smalti.frames.source import FrameSource
+from smalti.geometry.family import family_named as linear_family_named
+from smalti.geometry.maps import family_named
 from smalti.loop import ActiveLoop, StopRule
 from smalti.overlap.signatures import WeightedSignatures
+from smalti.paper.paper_loop import PaperLoop
 from smalti.project.entries import FrameEntry, Role
 from smalti.project.project import Project
 from smalti.records import Answer, Expectation, Pair
-from smalti.suggestion.strategies import strategy_named
 
 FARTHEST_SEEN = 16
 """Frames on, at video rate: a scope's light and perspective change slowly, and so does what links get wrong by them."""
@@ -41,7 +43,7 @@ class Groundwork:
     agent: Agent  # the matcher of frames far apart, in numbers of the source
     questions: Questions
     chain: Chain
-    start: ActiveLoop
+    start: ActiveLoop | PaperLoop
 
 
 def lay_groundwork(
@@ -68,7 +70,7 @@ def lay_groundwork(
         chain = _register(project, questions, len(used), progress, longest_check)
     with timed(project, "looks"):
         looks = _looks(project, sight, matchers, used, settings.seed)
-    start = _begin(project, chain, looks, len(used), settings, questions, least_part)
+    start = _begin(project, chain, looks, used, settings, questions, least_part)
     return Groundwork(tuple(frames), used, matchers.far, questions, chain, start)
 
 
@@ -132,23 +134,41 @@ def _begin(
     project: Project,
     chain: Chain,
     looks: WeightedSignatures,
-    frames: int,
+    used: Sequence[int],
     settings: BuildSettings,
     questions: Questions,
     least_part: int,
-) -> ActiveLoop:
+) -> ActiveLoop | PaperLoop:
     spent = questions.attempts(Role.CHAIN, Role.BRIDGE, Role.CHECK)
+    stop_rule = StopRule(settings.loop_budget(len(used), spent), settings.target_px)
+    reference = _reference(settings.reference, used)
+    if settings.method == "paper":
+        return PaperLoop.start(
+            len(used),
+            project.outline,
+            chain.links,
+            external=looks,
+            family=linear_family_named("affine" if settings.family == "projective" else settings.family),
+            reference=reference,
+            stop_rule=stop_rule,
+        )
     return ActiveLoop.start(
-        frames,
+        len(used),
         project.outline,
         chain.links,
         external=looks,
-        strategy=strategy_named(settings.strategy),
-        reference=frames // 2,
-        stop_rule=StopRule(settings.loop_budget(frames, spent), settings.target_px),
-        priors=chain.guesses,
-        noise=chain.noise,
-        learns=True,
+        family=family_named(settings.family),
+        reference=reference,
+        stop_rule=stop_rule,
         least_part=least_part,
-        largest_chi2=LARGEST_CHI2,
     )
+
+
+def _reference(wanted: str, used: Sequence[int]) -> int | Literal["auto"]:
+    """Return the frame that the mosaic is to be seen from, in the numbers of the engine."""
+    if wanted == "auto":
+        return "auto"
+    number = int(wanted)
+    if number not in used:
+        raise UsageError(f"reference frame {number}: is not among the frames that are used, name another one or auto")
+    return used.index(number)

@@ -8,14 +8,14 @@ from itertools import combinations
 
 import numpy as np
 
-from smalti.adjustment.link import fit_link
 from smalti.agents.agent import Agent
 from smalti.agents.consultation import Anywhere, Consultation
 from smalti.agents.dense import DenseAgent
 from smalti.agents.matcher import CallableAgent, KeypointAgent, Matcher
 from smalti.building.settings import Registration
 from smalti.building.sight import Sight
-from smalti.geometry.affine import apply, compose
+from smalti.engine.links import map_in_pixels
+from smalti.geometry.maps import apply_map
 from smalti.geometry.outline import Outline
 from smalti.project.entries import Role
 from smalti.project.project import Project
@@ -125,7 +125,7 @@ def _try(agent: Agent, triangles: Sequence[Sequence[int]], outline: Outline) -> 
 
 def _closing_px(sides: Sequence[Landmarks], outline: Outline) -> float:
     """Return by how much the way over the middle frame misses the direct one, RMS over the middle of a frame."""
-    first_from_second, first_from_third, second_from_third = (fit_link(side).i_from_j for side in sides)
+    first_from_second, first_from_third, second_from_third = (map_in_pixels(side, outline) for side in sides)
     points = outline.scaled(0.5).corners
-    off = apply(compose(first_from_second, second_from_third), points) - apply(first_from_third, points)
+    off = apply_map(first_from_second @ second_from_third, points) - apply_map(first_from_third, points)
     return float(np.sqrt(np.mean(np.sum(off**2, axis=1))))

@@ -25,15 +25,14 @@ LARGEST_PNG = 250_000_000
 def write_tables(project: Project) -> None:
     """Write the transforms and the landmarks of the believed links."""
     labels = {frame.number: frame.label for frame in project.frames}
-    transforms = [
-        FrameTransform(p.number, labels[p.number], p.part, p.affine, p.final, p.sigma_px) for p in project.placements
-    ]
+    transforms = [FrameTransform(p.number, labels[p.number], p.part, p.final, p.sigma_px) for p in project.placements]
     write_transforms(
         project.folder / "transforms.json",
         transforms,
         size=(project.width, project.height),
         references=project.store.fact("references"),
         apart=project.not_placed,
+        lens=project.lens,
     )
     believed = {link.pair for link in project.links if link.state is LinkState.BELIEVED}
     kept = [entry.answer.landmarks for entry in project.placed_by if entry.answer.pair in believed]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from smalti.agents.agent import Agent, ask
 from smalti.project.entries import AnswerEntry, Role
@@ -25,7 +24,7 @@ class Questions:
 
     def ask(self, pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
         """Return the agent's answer on a pair, from memory if it was given before."""
-        return renumber(self.ask_of_source(Pair(self._used[pair.i], self._used[pair.j]), role, expected), pair)
+        return self.ask_of_source(Pair(self._used[pair.i], self._used[pair.j]), role, expected).of_pair(pair)
 
     def ask_of_source(self, pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
         """Do the same in the numbers of the source."""
@@ -50,7 +49,7 @@ class Questions:
         found = []
         for pair, entry in self._entries.items():
             if entry.role is role and pair.i in self._place and pair.j in self._place:
-                found.append(renumber(entry.answer, self._in_engine(pair)))
+                found.append(entry.answer.of_pair(self._in_engine(pair)))
         return found
 
     def landmarks(self) -> dict[Pair, Landmarks]:
@@ -75,9 +74,3 @@ class _Asking:
 
     def answer_expecting(self, pair: Pair, expected: Expectation) -> Answer:
         return self._questions.ask(pair, self._role, expected)
-
-
-def renumber(answer: Answer, pair: Pair) -> Answer:
-    """Return the same answer under other numbers of the two frames, in the same order."""
-    landmarks = None if answer.landmarks is None else answer.landmarks.of_pair(pair)
-    return replace(answer, pair=pair, landmarks=landmarks)

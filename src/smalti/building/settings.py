@@ -7,9 +7,9 @@ from typing import Any, Literal, get_args
 
 from smalti.errors import UnknownNameError, UsageError
 from smalti.frames.settings import SourceSettings
-from smalti.suggestion.strategies import strategy_named
+from smalti.geometry.maps import family_named
 
-Finish = Literal["auto", "affine", "homography"]
+Method = Literal["smalti", "paper"]
 Registration = Literal["auto", "keypoints", "dense"]
 
 ATTEMPTS_PER_FRAME = 3
@@ -23,16 +23,19 @@ class BuildSettings:
     source: SourceSettings = field(default_factory=SourceSettings)
     mask: str = "auto"  # "auto", "none", or the path of an image
     registration: Registration = "auto"  # of pairs, where no matcher of the user's does it
-    strategy: str = "smalti"
+    method: Method = "smalti"
+    family: str = "projective"  # of the maps
+    reference: str = "auto"  # the frame that the mosaic is seen from, by its number
     budget: int | None = None  # questions of the loop; None: so that all attempts together are 3 a frame
     target_px: float | None = None
-    finish: Finish = "auto"
     seed: int = 0
 
     def __post_init__(self) -> None:
-        strategy_named(self.strategy)
-        if self.finish not in get_args(Finish):
-            raise UnknownNameError("finish", self.finish, get_args(Finish))
+        family_named(self.family)
+        if self.method not in get_args(Method):
+            raise UnknownNameError("method", self.method, get_args(Method))
+        if self.reference != "auto" and not self.reference.isdecimal():
+            raise UsageError(f"reference {self.reference}: give the number of a frame, or auto")
         if self.registration not in get_args(Registration):
             raise UnknownNameError("registration", self.registration, get_args(Registration))
         if self.budget is not None and self.budget < 0:
@@ -41,6 +44,11 @@ class BuildSettings:
             raise UsageError(f"target {self.target_px} px: give a positive number of pixels")
         if self.seed < 0:
             raise UsageError(f"seed {self.seed}: give a whole number, 0 or more")
+
+    @property
+    def asker(self) -> str:
+        """What decides which questions are asked: others would not ask the same ones again."""
+        return self.method if self.family == "projective" else f"{self.method} {self.family}"
 
     def loop_budget(self, frames: int, spent: int) -> int:
         """Return how many questions the loop may ask after `spent` attempts on the chain."""

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smalti.cli.build import STRATEGIES, add_choice_of_frames
+from smalti.cli.build import add_choice_of_engine, add_choice_of_frames
 from smalti.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="PX",
         help="stop when the error is below this nine times of ten, as far as can be told without ground truth",
     )
-    questions.add_argument("--strategy", default="smalti", metavar="NAME", help=f"of {', '.join(STRATEGIES)} (smalti)")
+    add_choice_of_engine(parser)
     page = parser.add_argument_group("page")
     page.add_argument(
         "--host", default="127.0.0.1", metavar="H", help="listen to others too; they need a token (127.0.0.1)"
@@ -82,7 +82,9 @@ def run(options: argparse.Namespace) -> None:
             SourceSettings(options.every, options.start, options.end, options.max_size),
             mask=options.mask,
             registration=options.registration,
-            strategy=options.strategy,
+            method=options.method,
+            family=options.family,
+            reference=options.reference,
             target_px=options.target_px,
         ),
         queue=Queue(options.queue),

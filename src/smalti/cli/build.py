@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 # Named here too, so that help needs not import the engine; a test keeps them the same.
-STRATEGIES = ("smalti", "paper", "area", "external-only", "position-only", "elibol", "sawhney", "xia")
-FINISHES = ("auto", "affine", "homography")
+METHODS = ("smalti", "paper")
+FAMILIES = ("translation", "rigid", "similarity", "affine", "projective")
 REGISTRATIONS = ("auto", "keypoints", "dense")
 
 
@@ -29,9 +29,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="PX",
         help="stop when the error is below this nine times of ten, as far as can be told without ground truth",
     )
-    questions.add_argument("--strategy", default="smalti", metavar="NAME", help=f"of {', '.join(STRATEGIES)} (smalti)")
     questions.add_argument("--seed", type=int, default=0, metavar="S", help="of the visual words (0)")
-    parser.add_argument("--finish", default="auto", metavar="|".join(FINISHES), help="maps of the result (auto)")
+    add_choice_of_engine(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress bars, no closing words")
     parser.set_defaults(run=run)
 
@@ -54,6 +53,26 @@ def add_choice_of_frames(parser: argparse.ArgumentParser) -> argparse._ArgumentG
     return frames
 
 
+def add_choice_of_engine(parser: argparse.ArgumentParser) -> None:
+    """Declare which maps, by which method, seen from where."""
+    engine = parser.add_argument_group("engine")
+    engine.add_argument(
+        "--method",
+        default="smalti",
+        metavar="|".join(METHODS),
+        help="smalti: homographies, noise and camera learned; paper: the published method, literally (smalti)",
+    )
+    engine.add_argument(
+        "--family",
+        default="projective",
+        metavar="NAME",
+        help=f"maps of frames: {', '.join(FAMILIES)} (projective; affine for the paper's method)",
+    )
+    engine.add_argument(
+        "--reference", default="auto", metavar="FRAME|auto", help="the frame that the mosaic is seen from (auto)"
+    )
+
+
 def run(options: argparse.Namespace) -> None:
     """Build, and say where the mosaic is and how good."""
     # Imported here: help and usage errors do not wait for the engine.
@@ -72,10 +91,11 @@ def run(options: argparse.Namespace) -> None:
         max_size=options.max_size,
         mask=options.mask,
         registration=options.registration,
-        strategy=options.strategy,
         budget=options.budget,
         target_px=options.target_px,
-        finish=options.finish,
+        method=options.method,
+        family=options.family,
+        reference=options.reference,
         seed=options.seed,
     ) as project:
         if not options.quiet:

@@ -11,9 +11,9 @@ from smalti.errors import UsageError
 
 # Named here too, so that help needs not import the engine; a test keeps them the same.
 EXPERIMENTS = ("raster", "circle", "wander", "caliterra")
-STRATEGIES = ("smalti", "paper", "external-only", "position-only", "elibol", "sawhney", "xia", "area")
+STRATEGIES = ("smalti", "paper", "external-only", "position-only", "elibol", "sawhney", "xia")
 DEFAULT_STRATEGIES = STRATEGIES[1:6]
-FAMILIES = ("translation", "similarity", "affine")
+FAMILIES = ("translation", "rigid", "similarity", "affine", "projective")
 LOOKS = ("own", "none", "uninformative", "adversarial", "overconfident")
 
 
@@ -36,9 +36,15 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--strategies",
         default=",".join(DEFAULT_STRATEGIES),
         metavar="NAME,NAME,…",
-        help=f"of {', '.join(STRATEGIES)} ({','.join(DEFAULT_STRATEGIES)}); the first sets the error to be reached",
+        help=f"of {', '.join(STRATEGIES)} ({','.join(DEFAULT_STRATEGIES)}): smalti's own method, the others with the "
+        "paper's; the first sets the error to be reached",
     )
-    parser.add_argument("--family", default="affine", metavar="NAME", help=f"maps of {', '.join(FAMILIES)} (affine)")
+    parser.add_argument(
+        "--family",
+        metavar="NAME",
+        help=f"maps: {', '.join(FAMILIES)}, rigid and projective of smalti alone (affine; of smalti on real "
+        "frames projective)",
+    )
     parser.add_argument(
         "--looks", default="own", metavar="KIND", help=f"what is told of looks: {', '.join(LOOKS)} (own)"
     )
@@ -46,11 +52,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--chain-noise", type=float, default=1.0, metavar="F", help="real noise of the chain over what it says (1)"
     )
     parser.add_argument("--batch", type=int, default=1, metavar="K", help="questions asked before the next choice (1)")
-    parser.add_argument(
-        "--learned",
-        action="store_true",
-        help="noise and camera are learned whatever the strategy, so that nothing but the questions differs",
-    )
     parser.add_argument(
         "--out",
         type=Path,
@@ -90,7 +91,6 @@ def run(options: argparse.Namespace) -> None:
             looks=options.looks,
             chain_noise=options.chain_noise,
             batch=options.batch,
-            learned=options.learned,
         )
         for name in names
     }

@@ -19,8 +19,8 @@ def closing_words(project: Project) -> str:
     if len(project.not_placed) > 10:
         lines.append(f"  … and {len(project.not_placed) - 10} more, see the report")
     lines += _errors(info)
-    if info["held"]:
-        lines.append(f"{info['held']} matches contradict the others and were not believed, see the report")
+    if info["rejected"]:
+        lines.append(f"{info['rejected']} matches were rejected because they contradict the others, see the report")
     lines.append(f"report: {project.folder / 'report.html'}")
     return "\n".join(lines)
 
@@ -36,8 +36,12 @@ def described(info: dict[str, Any]) -> str:
         f"registered  by {info['registered_by'] or 'keypoints'}",
         f"chain       {chain['links']} links, {chain['bridges']} bridges, {chain['checks']} checks",
         f"asked       {info['asked']}: {info['yes']} yes, {info['no']} no, {info['unsure']} unsure; "
-        f"{info['held']} held; {info['attempts']} attempts in all",
+        f"{info['rejected']} rejected; {info['attempts']} attempts in all",
     ]
+    if info["family"] is not None:
+        lines.append(f"maps        {info['family']}")
+    if info["lens"] is not None:
+        lines.append(f"lens        {_say_lens(info['lens'])}")
     lines += _errors(info)
     lines.append("seconds     " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in info["seconds"].items()))
     return "\n".join(lines)
@@ -47,13 +51,16 @@ def _errors(info: dict[str, Any]) -> list[str]:
     lines = []
     if info["chain_error_px"] is not None:
         lines.append(f"chain       {info['chain_error_px']:.2f} px off where loops were found")
-    for part, (finish, left_out) in enumerate(zip(info["finish"] or [], info["left_out_px"] or [], strict=True)):
-        if finish in left_out:
-            name = "now" if info["parts"] == 1 else f"now, part {part + 1}"
-            lines.append(f"{name:<12}{left_out[finish]:.2f} px off on links left out of a trial fit ({finish} maps)")
+    if info["left_out_px"] is not None:
+        lines.append(f"now         {info['left_out_px']:.2f} px error on matches not used for a trial fit")
     if info["predicted_error_px"] is not None:
-        lines.append(f"predicted   {info['predicted_error_px']:.2f} px by the affine engine{_say_outlook(info)}")
+        lines.append(f"predicted   {info['predicted_error_px']:.2f} px{_say_outlook(info)}")
     return lines
+
+
+def _say_lens(lens: dict[str, float]) -> str:
+    second = f", k2 = {lens['k2']:.4g}" if lens["k2"] else ""
+    return f"radial distortion k1 = {lens['k1']:.4g}{second} ({abs(lens['corner_percent']):.2g} % at the corners)"
 
 
 def _say_outlook(info: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from smalti import __version__
-from smalti.cli import annotate, build, experiment, film, project, render, replay
+from smalti.cli import annotate, build, experiment, film, project, render, replay, undistort
 from smalti.errors import SmaltiError, UsageError
 
 INTERRUPTED = 130
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _parser().parse_args(arguments)
         if options.command is None:
             raise UsageError(
-                "name a command: build, annotate, info, evaluate, render, film, replay or experiment "
+                "name a command: build, annotate, info, evaluate, render, film, undistort, replay or experiment "
                 "(smalti --help tells more)"
             )
         options.run(options)
@@ -65,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     project.add_to(commands)
     render.add_to(commands)
     film.add_to(commands)
+    undistort.add_to(commands)
     replay.add_to(commands)
     experiment.add_to(commands)
     return parser

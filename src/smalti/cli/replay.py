@@ -19,8 +19,9 @@ FACTOR, NEAR_PX = 1.5, 2.0
 
 CLOSING_WORDS = """\
 There is no ground truth: the final mosaic is the one after all answers, as they were given. The difference to it is the
-RMS distance between where the two put what overlapping frames share. No strategy could ask what was never answered: on
-its own it might have chosen other pairs."""
+RMS distance between where the two put what overlapping frames share; whoever asks, the mosaic is that of homographies.
+The predicted error is each method's own. No strategy could ask what was never answered: on its own it might have chosen
+other pairs."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -35,7 +36,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "--strategies",
         metavar="NAME,NAME,…",
-        help="as for smalti build (paper, and the one that builds use by default)",
+        help="as for smalti experiment: smalti, or any of the paper's (paper,smalti)",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write replay.csv and replay.png")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress bars")

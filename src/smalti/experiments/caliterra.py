@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from smalti.agents.agent import Agent
 from smalti.agents.precomputed import PrecomputedAgent
 from smalti.appearance.words import signatures_of
-from smalti.belief import LARGEST_CHI2
 from smalti.building.chain import register_chain
 from smalti.errors import InputError, UsageError
 from smalti.experiments.matches import Matches, keep_matches, load_matches
+from smalti.experiments.methods import Finish, FrameMaps, Loop, Method, finish_all_alike
 from smalti.experiments.worlds import check_frames
-from smalti.geometry.affine import square
-from smalti.geometry.family import Family
 from smalti.geometry.outline import Outline
 from smalti.georeference.positions import read_positions
 from smalti.interchange.landmarks_csv import read_landmarks
-from smalti.loop import ActiveLoop, StopRule
+from smalti.loop import StopRule
 from smalti.overlap.external import ExternalModel
 from smalti.overlap.signatures import WeightedSignatures
 from smalti.project.entries import Placement, Role
 from smalti.project.evaluation import evaluate
-from smalti.records import Answer, Expectation, Landmarks, Pair, PairNumbers, Points, Transforms
-from smalti.suggestion.strategies import Strategy
+from smalti.records import Answer, Expectation, Landmarks, Pair, PairNumbers, Points
 
 NAME = "caliterra"
 FRAMES = 75
@@ -100,45 +98,39 @@ class Caliterra:
         assert chain_noise == 1.0
         return self.matches.drawn(np.random.default_rng(seed))
 
-    def start(
-        self,
-        agent: PrecomputedAgent,
-        external: ExternalModel,
-        strategy: Strategy,
-        family: Family,
-        stop_rule: StopRule,
-        *,
-        learns: bool | None = None,
-    ) -> ActiveLoop:
+    def start(self, agent: Agent, external: ExternalModel, method: Method, stop_rule: StopRule | None = None) -> Loop:
         """Begin as a build does: with the chain and the triangles that measure its noise."""
 
         def ask(pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
             return agent.answer(pair)
 
         chain = register_chain(self.frames, self.outline, ask, 2 * self.frames)
-        return ActiveLoop.start(
-            self.frames,
-            self.outline,
-            chain.links,
-            external=external,
-            strategy=strategy,
-            family=family,
-            reference=self.frames // 2,
-            stop_rule=stop_rule,
-            priors=chain.guesses,
-            noise=chain.noise,
-            learns=learns,
-            largest_chi2=LARGEST_CHI2,
-        )
+        links = [*chain.links, *self._joining(chain.links, agent)]
+        return method.start(self.frames, self.outline, links, external=external, stop_rule=stop_rule)
 
-    def relative_rmsd(self, mosaic_from_frame: Transforms) -> float:
-        """Return the RMS distance, in frame i, of T_ij x_j to x_i over all landmarks that judge."""
+    def _joining(self, links: Sequence[Landmarks], agent: Agent) -> Iterator[Landmarks]:
+        """Yield what joins frames that a chain leaves apart, the nearest in time first: the paper's cannot begin so."""
+        part = np.arange(self.frames)
+        for landmarks in links:
+            part[part == part[landmarks.pair.j]] = part[landmarks.pair.i]
+        for i, j in sorted(self.overlapping.tolist(), key=lambda pair: pair[1] - pair[0]):
+            if part[i] != part[j] and (found := agent.answer(Pair(i, j)).landmarks) is not None:
+                part[part == part[j]] = part[i]
+                yield found
+
+    def finish(self, start: Loop) -> Finish:
+        """Return the finish of a build, the same whatever the method: affine maps do not follow these frames."""
+        return finish_all_alike(start)
+
+    def relative_rmsd(self, maps: FrameMaps) -> float:
+        """Return the RMS distance, in frame i, of where the maps put x_j to x_i over all landmarks that judge."""
         placements = [
-            Placement(n, 0, affine, affine, square(affine), 0.0) for n, affine in enumerate(mosaic_from_frame)
+            Placement(n, int(part), final, final, 0.0)
+            for n, (part, final) in enumerate(zip(maps.part, maps.mosaic_from_frame, strict=True))
         ]
-        return evaluate(placements, self.judges).relative_rmsd_px
+        return evaluate(placements, self.judges, maps.lens).relative_rmsd_px
 
-    def shape_rmsd(self, mosaic_from_frame: Transforms) -> float:
+    def shape_rmsd(self, maps: FrameMaps) -> float:
         """Return NaN: GPS is too coarse to tell."""
         return float("nan")
 

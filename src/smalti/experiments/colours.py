@@ -5,7 +5,6 @@ from __future__ import annotations
 COLOURS = {
     "smalti": "#101820",
     "paper": "#d1495b",
-    "area": "#8fb339",
     "external-only": "#30638e",
     "position-only": "#edae49",
     "elibol": "#00798c",

@@ -10,14 +10,13 @@ from typing import Protocol
 from smalti.agents.precomputed import PrecomputedAgent
 from smalti.errors import UnknownNameError
 from smalti.experiments.caliterra import caliterra, check_caliterra
+from smalti.experiments.methods import SMALTI, Finish, FrameMaps, Loop, Method
 from smalti.experiments.wander import wander
 from smalti.experiments.worlds import check_circle, check_frames, circle, raster
-from smalti.geometry.family import Family
 from smalti.geometry.outline import Outline
-from smalti.loop import ActiveLoop, StopRule
+from smalti.loop import StopRule
 from smalti.overlap.external import ExternalModel
-from smalti.records import PairNumbers, Points, Transforms
-from smalti.suggestion.strategies import Strategy
+from smalti.records import PairNumbers, Points
 
 
 class Experiment(Protocol):
@@ -53,23 +52,20 @@ class Experiment(Protocol):
         ...
 
     def start(
-        self,
-        agent: PrecomputedAgent,
-        external: ExternalModel,
-        strategy: Strategy,
-        family: Family,
-        stop_rule: StopRule,
-        *,
-        learns: bool | None = None,
-    ) -> ActiveLoop:
-        """Return the state before the first question; whether it `learns` is the strategy's choice unless given."""
+        self, agent: PrecomputedAgent, external: ExternalModel, method: Method, stop_rule: StopRule | None = None
+    ) -> Loop:
+        """Return the state before the first question."""
         ...
 
-    def relative_rmsd(self, mosaic_from_frame: Transforms) -> float:
+    def finish(self, start: Loop) -> Finish:
+        """Return what makes of this state, and of those after it, the mosaic whose error counts."""
+        ...
+
+    def relative_rmsd(self, maps: FrameMaps) -> float:
         """Return the RMS distance, in frame i, of T_ij x_j to the true x_i."""
         ...
 
-    def shape_rmsd(self, mosaic_from_frame: Transforms) -> float:
+    def shape_rmsd(self, maps: FrameMaps) -> float:
         """Return the RMS distance of the frame centres to the truth after the best similarity, NaN if nobody knows."""
         ...
 
@@ -83,6 +79,12 @@ class Kind:
     """Refuses a number of frames, or a noise of the chain, that it cannot have."""
     make: Callable[[int, int, Path | None], Experiment]
     """Takes the number of frames, the seed of the run, and the folder, if any, that keeps what takes long to find."""
+    family: str = "affine"
+    """The usual one of Smalti's maps; the paper's are affine."""
+
+    def usual_family(self, strategy: str) -> str:
+        """Return the family of maps of a method if nobody says."""
+        return self.family if strategy == SMALTI else "affine"
 
 
 def _check_raster(frames: int, _chain_noise: float) -> None:
@@ -101,7 +103,7 @@ EXPERIMENTS: dict[str, Kind] = {
     "raster": Kind(1000, _check_raster, lambda frames, _seed, _folder: raster(frames)),
     "circle": Kind(1000, _check_circle, lambda frames, _seed, _folder: circle(frames)),
     "wander": Kind(600, _check_wander, lambda frames, seed, _folder: wander(frames, seed)),
-    "caliterra": Kind(75, check_caliterra, caliterra),
+    "caliterra": Kind(75, check_caliterra, caliterra, "projective"),
 }
 
 

@@ -25,7 +25,7 @@ LARGEST_PICTURE = 150
 
 
 def draw_figures(settings: StudySettings, runs: list[Run], folder: Path) -> None:
-    """Draw everything into `folder`."""
+    """Draw everything into `folder`; pictures of all pairs only where the paper's method is among those compared."""
     pictured = next(run for run in runs if run.settings == settings.pictured)
     with mpl.rc_context(
         {"font.size": 9, "svg.hashsalt": "smalti", "axes.spines.top": False, "axes.spines.right": False}
@@ -34,9 +34,10 @@ def draw_figures(settings: StudySettings, runs: list[Run], folder: Path) -> None
         _save(draw_prediction(settings, runs), folder, "prediction")
         _save(draw_reliability(settings, runs), folder, "reliability")
         _save(_trajectories(settings, runs), folder, "trajectories")
-        _save(_overlap(pictured), folder, "overlap")
-        _save(_external(pictured), folder, "external")
-        _save(_evolution(pictured), folder, "evolution")
+        if pictured.pictures:
+            _save(_overlap(pictured), folder, "overlap")
+            _save(_external(pictured), folder, "external")
+            _save(_evolution(pictured), folder, "evolution")
 
 
 def _save(figure: Figure, folder: Path, name: str) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.records import Points, Transforms
+from smalti.geometry.maps import apply_map
+from smalti.geometry.outline import Outline
+from smalti.records import Homographies, Points
 
 
 def fit_similarity(points: Points, targets: Points) -> Points:
@@ -17,7 +19,8 @@ def fit_similarity(points: Points, targets: Points) -> Points:
     return fitted
 
 
-def smallest_area(mosaic_from_frame: Transforms) -> float:
+def smallest_area(mosaic_from_frame: Homographies, outline: Outline) -> float:
     """Return the area of the smallest frame on the mosaic, as a fraction of the reference frame's."""
-    areas: NDArray[np.float64] = np.linalg.det(mosaic_from_frame[:, :, :2])
-    return float(areas.min())
+    x, y = np.moveaxis(apply_map(mosaic_from_frame, outline.corners), -1, 0)  # (N, 4)
+    areas: NDArray[np.float64] = np.sum(x * np.roll(y, -1, axis=1) - y * np.roll(x, -1, axis=1), axis=1) / 2.0
+    return float(areas.min() / outline.area)

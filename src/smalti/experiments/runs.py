@@ -13,22 +13,24 @@ from numpy.typing import NDArray
 
 from smalti.experiments.experiment import Experiment, experiment_named
 from smalti.experiments.looks import looks_named
+from smalti.experiments.methods import FrameMaps, Loop, Method
 from smalti.experiments.metrics import smallest_area
-from smalti.geometry.affine import apply
-from smalti.geometry.family import family_named
+from smalti.geometry.maps import apply_map
 from smalti.geometry.outline import Outline
 from smalti.loop import ActiveLoop, StopRule
-from smalti.records import Pair, Points, Transforms
-from smalti.suggestion.reward import (
+from smalti.paper.paper_loop import PaperLoop
+from smalti.paper.reward import (
     expected_informativeness,
     informativeness,
     position_probability,
     position_probability_bounds,
 )
-from smalti.suggestion.strategies import strategy_named
+from smalti.records import Pair, Points
 
 PICTURED_QUERIES = (0, 1, 2, 5, 10, 20, 50)
 """The answers after which the matrices of a pictured run are kept."""
+
+ERRORS = ("relative_rmsd_px", "own_rmsd_px", "shape_rmsd_px")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,6 @@ class RunSettings:
     looks: str = "own"
     chain_noise: float = 1.0  # the chain's real noise, in units of what its landmarks say
     batch: int = 1
-    learned: bool = False  # noise and camera, whatever the strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +56,13 @@ class Row:
     i: int | None
     j: int | None
     answer: str
-    relative_rmsd_px: float
+    relative_rmsd_px: float  # of the mosaic that people get
+    own_rmsd_px: float  # of the mosaic that the method has when it asks
     shape_rmsd_px: float  # NaN where the truth does not tell
     predicted_rmsd_px: float
     probability: float  # of overlap, as the strategy thought before it asked; NaN where it thinks of none
     bound_px: float  # stated to be above the error nine times of ten; NaN where nothing is stated
-    seconds: float  # from the answer before to this one's mosaic, its prediction included
+    seconds: float  # from the answer before to this one's mosaic, its prediction included, its finish not
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,9 +74,9 @@ class Run:
     stopped: str
     smallest_area: float
     true_centres: Points  # (N, 2), in any unit
-    initial_centres: Points  # (N, 2), refined mosaic
+    initial_centres: Points  # (N, 2), of the mosaic that people get
     final_centres: Points
-    pictures: dict[str, NDArray[np.float32]]  # matrices (N, N) by name, of a pictured run
+    pictures: dict[str, NDArray[np.float32]]  # matrices (N, N) by name, of a pictured run by the paper's loop
 
 
 def perform(settings: RunSettings, pictured: bool, on_answer: Callable[[], None], folder: Path | None = None) -> Run:
@@ -85,31 +87,27 @@ def perform(settings: RunSettings, pictured: bool, on_answer: Callable[[], None]
     experiment = experiment_named(settings.experiment).make(settings.frames, settings.seed, folder)
     agent = experiment.agent(settings.seed, chain_noise=settings.chain_noise)
     external = looks_named(settings.looks)(experiment, np.random.default_rng([settings.seed, 2]))
+    method = Method(settings.strategy, settings.family)
     begin = time.perf_counter()
-    state = experiment.start(
-        agent,
-        external,
-        strategy_named(settings.strategy),
-        family_named(settings.family),
-        StopRule(budget=settings.queries),
-        learns=True if settings.learned else None,
-    )
-    mosaic = state.refined.mosaic_from_frame
-    rows = [_measure(experiment, state, mosaic, begin)]
-    initial = _centres(mosaic, experiment.outline)
-    pictures = _first_pictures(state) if pictured else {}
-    if pictured:
-        pictures |= _pictures_of_answer(state)
+    state = experiment.start(agent, external, method, StopRule(budget=settings.queries))
+    finish = experiment.finish(state)
+    row = _row_of(state, begin)
+    maps = finish(state)
+    rows = [_with_errors(row, experiment, state, maps)]
+    initial = _centres(maps, experiment.outline)
+    pictures = _first_pictures(state) | _pictures_of_answer(state) if pictured and isinstance(state, PaperLoop) else {}
     begin = time.perf_counter()
     for latest in state.run(agent, settings.batch):
-        # A refusal adds no link: the mosaic, and how far it is from the truth, stay as they are.
-        same = rows[-1] if latest.adjustment is state.adjustment else None
-        if same is None:
-            mosaic = latest.refined.mosaic_from_frame
-        row = _measure(experiment, latest, mosaic, begin, same)
+        row = _row_of(latest, begin)
+        if latest.links is state.links:
+            # A refusal adds no link: the mosaic, and how far it is from the truth, stay as they are.
+            row = replace(row, **{name: getattr(rows[-1], name) for name in ERRORS})
+        else:
+            maps = finish(latest)
+            row = _with_errors(row, experiment, latest, maps)
         rows.append(replace(row, probability=_probability(state, latest.answers[-1].pair, settings.batch)))
         state = latest
-        if pictured and len(state.answers) in PICTURED_QUERIES:
+        if pictures and isinstance(state, PaperLoop) and len(state.answers) in PICTURED_QUERIES:
             pictures |= _pictures_of_answer(state)
         on_answer()
         begin = time.perf_counter()
@@ -117,18 +115,16 @@ def perform(settings: RunSettings, pictured: bool, on_answer: Callable[[], None]
         settings=settings,
         rows=rows,
         stopped=str(state.stop_reason()),
-        smallest_area=smallest_area(mosaic),
+        smallest_area=smallest_area(maps.mosaic_from_frame, experiment.outline),
         true_centres=experiment.positions,
         initial_centres=initial,
-        final_centres=_centres(mosaic, experiment.outline),
+        final_centres=_centres(maps, experiment.outline),
         pictures=pictures,
     )
 
 
-def _measure(
-    experiment: Experiment, state: ActiveLoop, mosaic: Transforms, begin: float, same: Row | None = None
-) -> Row:
-    """Return the row of a state; `same` is one of the same mosaic, if there is one."""
+def _row_of(state: Loop, begin: float) -> Row:
+    """Return the row of a state, its errors not known yet."""
     predicted = state.predicted_error_px
     seconds = time.perf_counter() - begin
     last = state.answers[-1] if state.answers else None
@@ -137,31 +133,40 @@ def _measure(
         i=None if last is None else last.pair.i,
         j=None if last is None else last.pair.j,
         answer="" if last is None else str(last.verdict),
-        relative_rmsd_px=experiment.relative_rmsd(mosaic) if same is None else same.relative_rmsd_px,
-        shape_rmsd_px=experiment.shape_rmsd(mosaic) if same is None else same.shape_rmsd_px,
+        relative_rmsd_px=math.nan,
+        own_rmsd_px=math.nan,
+        shape_rmsd_px=math.nan,
         predicted_rmsd_px=predicted,
         probability=math.nan,
-        bound_px=state.error_bound_px if state.learns else math.nan,
+        # The paper states no bound.
+        bound_px=state.error_bound_px if isinstance(state, ActiveLoop) else math.nan,
         seconds=seconds,
     )
 
 
-def _probability(before: ActiveLoop, pair: Pair, batch: int) -> float:
+def _with_errors(row: Row, experiment: Experiment, state: Loop, maps: FrameMaps) -> Row:
+    return replace(
+        row,
+        relative_rmsd_px=experiment.relative_rmsd(maps),
+        own_rmsd_px=experiment.relative_rmsd(FrameMaps.of(state)),
+        shape_rmsd_px=experiment.shape_rmsd(maps),
+    )
+
+
+def _probability(before: Loop, pair: Pair, batch: int) -> float:
     """Return what was thought of a pair before it was answered, NaN if the strategy thinks of no probability."""
-    # Of a batch only the first is the best one of the state before it.
-    suggestion = before.best if batch == 1 else before.likely(pair)
+    # Of a batch only the first is the best one of the state before it; the paper's loop asks one at a time.
+    alone = batch == 1 or isinstance(before, PaperLoop)
+    suggestion = before.best if alone else before.likely(pair)
     assert suggestion is not None
-    reasons = suggestion.reasons
-    if "overlap" in reasons:
-        return reasons["overlap"]
-    return reasons.get("position", math.nan) * reasons.get("external", math.nan)
+    return suggestion.reasons.get("overlap", math.nan)
 
 
-def _centres(mosaic: Transforms, outline: Outline) -> Points:
-    return apply(mosaic, outline.centre[None])[:, 0]
+def _centres(maps: FrameMaps, outline: Outline) -> Points:
+    return apply_map(maps.mosaic_from_frame, outline.centre[None])[:, 0]
 
 
-def _first_pictures(state: ActiveLoop) -> dict[str, NDArray[np.float32]]:
+def _first_pictures(state: PaperLoop) -> dict[str, NDArray[np.float32]]:
     centres = state.view.centres
     lower, upper = position_probability_bounds(centres)
     return {
@@ -172,7 +177,7 @@ def _first_pictures(state: ActiveLoop) -> dict[str, NDArray[np.float32]]:
     }
 
 
-def _pictures_of_answer(state: ActiveLoop) -> dict[str, NDArray[np.float32]]:
+def _pictures_of_answer(state: PaperLoop) -> dict[str, NDArray[np.float32]]:
     centres, query = state.view.centres, len(state.answers)
     external = np.triu(state.view.external_probabilities, 1)
     i, j = np.nonzero(external)  # where P^ext is 0 there is nothing to expect

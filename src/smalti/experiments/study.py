@@ -11,11 +11,10 @@ from pathlib import Path
 from smalti.errors import UsageError
 from smalti.experiments.experiment import experiment_named
 from smalti.experiments.looks import looks_named
+from smalti.experiments.methods import SMALTI, Method
 from smalti.experiments.runs import Run, RunSettings
 from smalti.experiments.shelf import UNFINISHED, keep, load, make_folder
 from smalti.experiments.workers import Workers, hire
-from smalti.geometry.family import family_named
-from smalti.suggestion.strategies import strategy_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +26,18 @@ class StudySettings:
     queries: int = 50
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
     strategies: tuple[str, ...] = ("paper", "external-only", "position-only", "elibol", "sawhney")
-    family: str = "affine"
+    family: str | None = None  # of the maps; None: what is usual for the experiment and the method
     looks: str = "own"
     chain_noise: float = 1.0
     batch: int = 1
-    learned: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 < self.chain_noise < math.inf:
             raise UsageError(f"a chain's noise of {self.chain_noise} times what it says: give a positive number")
         experiment_named(self.experiment).check(self.frames, self.chain_noise)
         looks_named(self.looks)
-        family_named(self.family)
         for name in self.strategies:
-            strategy_named(name)
+            Method(name, self.family_of(name))
         for what, values in (("strategies", self.strategies), ("seeds", self.seeds)):
             if not values:
                 raise UsageError(f"no {what} given: name at least one")
@@ -55,7 +52,7 @@ class StudySettings:
 
     @property
     def pictured(self) -> RunSettings:
-        """The run whose matrices are shown: the paper's strategy if there, at the first seed."""
+        """The run of which more is shown: the paper's strategy if there, at the first seed."""
         strategy = "paper" if "paper" in self.strategies else self.strategies[0]
         return self._run(strategy, self.seeds[0])
 
@@ -64,18 +61,26 @@ class StudySettings:
         """All runs, by strategy and seed."""
         return [self._run(strategy, seed) for strategy in self.strategies for seed in self.seeds]
 
+    @property
+    def has_pictures(self) -> bool:
+        """Tell whether there are matrices of all pairs to show: they are the paper's."""
+        return self.pictured.strategy != SMALTI
+
+    def family_of(self, strategy: str) -> str:
+        """Return the family of maps of a method."""
+        return self.family or experiment_named(self.experiment).usual_family(strategy)
+
     def _run(self, strategy: str, seed: int) -> RunSettings:
         return RunSettings(
             self.experiment,
             self.frames,
             self.queries,
-            self.family,
+            self.family_of(strategy),
             strategy,
             seed,
             self.looks,
             self.chain_noise,
             self.batch,
-            self.learned,
         )
 
 
@@ -97,7 +102,8 @@ def conduct_all(
     tasks: list[_Task] = []
     for folder, settings in studies.items():
         make_folder(folder / UNFINISHED)
-        tasks += [_Task(folder, run, run == settings.pictured) for run in settings.runs]
+        pictured = settings.pictured if settings.has_pictures else None
+        tasks += [_Task(folder, run, run == pictured) for run in settings.runs]
     for task in tasks:
         found = load(task.folder, task.run, task.pictured)
         if found is not None:

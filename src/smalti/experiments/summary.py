@@ -27,11 +27,10 @@ def summarise(settings: StudySettings, runs: list[Run]) -> dict[str, Any]:
         "frames": settings.frames,
         "queries": settings.queries,
         "seeds": list(settings.seeds),
-        "family": settings.family,
+        "family": {name: settings.family_of(name) for name in settings.strategies},
         "looks": settings.looks,
         "chain_noise": settings.chain_noise,
         "batch": settings.batch,
-        "learned": settings.learned,
         "level_to_reach_px": {str(seed): level for seed, level in levels.items()},
         "strategies": {name: _summarise_strategy(settings, mine, levels) for name, mine in by_strategy.items()},
     }
@@ -40,7 +39,7 @@ def summarise(settings: StudySettings, runs: list[Run]) -> dict[str, Any]:
 def _summarise_strategy(settings: StudySettings, runs: list[Run], levels: Mapping[int, float]) -> dict[str, Any]:
     queries = sorted({q for q in SUMMARISED_QUERIES if q < settings.queries} | {settings.queries})
     summary: dict[str, Any] = {}
-    for measure in ("relative_rmsd_px", "shape_rmsd_px", "predicted_rmsd_px"):
+    for measure in ("relative_rmsd_px", "own_rmsd_px", "shape_rmsd_px", "predicted_rmsd_px"):
         summary[measure] = {}
         for query in queries:
             # A run that ended early keeps the error it ended with.

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from smalti.agents.oracle import TOLERANCE
 from smalti.agents.precomputed import PrecomputedAgent
 from smalti.errors import UsageError
+from smalti.experiments.methods import Finish, FrameMaps, Loop, Method, finish_each_its_own_way
 from smalti.experiments.metrics import fit_similarity
-from smalti.geometry.affine import IDENTITY, apply, compose, homogeneous, invert
-from smalti.geometry.family import Family
+from smalti.geometry.affine import apply, homogeneous
+from smalti.geometry.maps import apply_map
 from smalti.geometry.outline import Outline
-from smalti.loop import ActiveLoop, StopRule
+from smalti.loop import StopRule
 from smalti.overlap.external import ExternalModel, FixedProbabilities
 from smalti.overlap.signatures import WeightedSignatures
 from smalti.records import Landmarks, Pair, PairNumbers, Points, Transforms
-from smalti.suggestion.strategies import Strategy
 
 OUTLINE = Outline(0.0, 0.0, 100.0, 100.0)
 CONTROL_POINTS: Points = np.array([[x, y] for x in (0.0, 50.0, 100.0) for y in (0.0, 50.0, 100.0)])
@@ -77,42 +77,29 @@ class World:
         return [landmarks for landmarks in consecutive if landmarks is not None]
 
     def start(
-        self,
-        agent: PrecomputedAgent,
-        external: ExternalModel,
-        strategy: Strategy,
-        family: Family,
-        stop_rule: StopRule,
-        *,
-        learns: bool | None = None,
-    ) -> ActiveLoop:
+        self, agent: PrecomputedAgent, external: ExternalModel, method: Method, stop_rule: StopRule | None = None
+    ) -> Loop:
         """Begin with the chain alone."""
-        chain = self.chain(agent)
-        return ActiveLoop.start(
-            self.frames,
-            OUTLINE,
-            chain,
-            external=external,
-            strategy=strategy,
-            family=family,
-            stop_rule=stop_rule,
-            learns=learns,
-        )
+        return method.start(self.frames, OUTLINE, self.chain(agent), external=external, stop_rule=stop_rule)
 
-    def relative_rmsd(self, mosaic_from_frame: Transforms) -> float:
+    def finish(self, start: Loop) -> Finish:
+        """Return the finish of either method."""
+        return finish_each_its_own_way
+
+    def relative_rmsd(self, maps: FrameMaps) -> float:
         """Return the paper's error: RMS distance, in frame i, of T_ij x_j to the true x_i over all control points."""
-        pairs, moments = self.moments
-        i, j = pairs[:, 0], pairs[:, 1]
-        # T_ij less the true shift: what it makes of a point is the point's error.
-        error = compose(invert(mosaic_from_frame)[i], mosaic_from_frame[j]) - IDENTITY
-        error[:, :, 2] -= self.positions[j] - self.positions[i]
-        # Σ |E x̃|² over the points of a pair is tr(E M Eᵀ), M being their moments; M's last entry counts them.
-        squares = np.sum((error @ moments) * error)
-        return float(np.sqrt(squares / np.sum(moments[:, 2, 2])))
+        pairs, point = self.shown_in_both
+        i, j = pairs.T
+        mosaic_from_frame = maps.mosaic_from_frame
+        i_from_j = np.linalg.inv(mosaic_from_frame)[i] @ mosaic_from_frame[j]
+        points_j = CONTROL_POINTS[point]
+        mapped = maps.lens.bend(apply_map(i_from_j, maps.lens.straighten(points_j)[:, None])[:, 0])
+        off = mapped - points_j - self.positions[j] + self.positions[i]
+        return float(np.sqrt(np.mean(np.sum(off**2, axis=1))))
 
-    def shape_rmsd(self, mosaic_from_frame: Transforms) -> float:
+    def shape_rmsd(self, maps: FrameMaps) -> float:
         """Return the RMS distance of the frame centres to the truth after the best similarity; it sees shrinking."""
-        centres = apply(mosaic_from_frame, OUTLINE.centre[None])[:, 0]
+        centres = apply_map(maps.mosaic_from_frame, OUTLINE.centre[None])[:, 0]
         true_centres = apply(self.mosaic_from_frame, OUTLINE.centre[None])[:, 0]
         residual = fit_similarity(centres, true_centres) - true_centres
         return float(np.sqrt(np.mean(np.sum(residual**2, axis=1))))

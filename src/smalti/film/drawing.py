@@ -34,19 +34,19 @@ class Drawing:
 
     def draw(self, moment: Moment) -> NDArray[np.uint8]:
         """Return the picture (h, w, 3) of a moment, words included."""
-        view, outline, held = self._view, self._story.outline, self._stock.places
+        view, lens, held = self._view, self._story.lens, self._stock.places
         before, after = self._story.states[moment.before : moment.before + 2]
         maps, strengths = blend_states(before, after, moment.share)
         # While the mosaic is finished the view goes nearer, and the path goes: the mosaic stands for itself.
         closeness = moment.share if moment.before == len(self._story.states) - 2 else 0.0
         canvas_from_frame = view.canvas_from_mosaic(closeness) @ maps
         picture = paint(self._stock, canvas_from_frame[held], strengths[held], (view.width, view.height), BACKGROUND)
-        centres = project(canvas_from_frame[strengths > 0], outline.centre[None])[:, 0]
+        centres = project(canvas_from_frame[strengths > 0], lens.outline.centre[None])[:, 0]
         lay_lines(picture, [(centres, PATH_STRENGTH * (1.0 - closeness))], PATH, thickness=1, is_closed=False)
         outlines = []
         for pair, strength in self._glowing(moment):
             ends = [end for end in (pair.i, pair.j) if strengths[end] > 0]
-            outlines += [(corners, strength) for corners in project(canvas_from_frame[ends], outline.corners)]
+            outlines += [(rim, strength) for rim in project(canvas_from_frame[ends], lens.rim)]
         thickness = max(1, round(LINES * max(view.width, view.height)))
         lay_lines(picture, outlines, ANSWER, thickness=thickness, is_closed=True)
         return np.concatenate([picture, self._caption.write(moment)])

@@ -53,11 +53,11 @@ def make_film(
     timeline = plan_timeline(story, seconds)
     view = View.of(story, min(size, kind.largest_size))
     finished = view.canvas_from_mosaic(1.0) @ story.states[-1].maps
-    places = choose_frames(finished, story.outline)
+    places = choose_frames(finished, story.lens.outline)
     moments = timeline.moments(kind.per_second)
     progress = _Counter(on_progress, len(places) + len(moments))
     scale = float(np.sqrt(np.median(np.abs(np.linalg.det(finished[:, :2, :2])))))
-    stock = read_stock(project.source, story.frames, places, project.mask, scale, progress.step)
+    stock = read_stock(project.source, story.frames, places, project.mask, story.lens, scale, progress.step)
     drawing = Drawing(story, timeline, view, stock)
     samples = [drawing.draw(moments[n]) for n in np.linspace(0, len(moments) - 1, SAMPLES).astype(int)]
     with beside(path) as unfinished:

@@ -8,13 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.geometry.homography import project
+from smalti.geometry.lens import Lens
 from smalti.records import Homographies, Landmarks
 
 
 class Misses:
     """The landmarks of loops below each other, to be held against one mosaic after the other."""
 
-    def __init__(self, loops: Sequence[Landmarks]) -> None:
+    def __init__(self, loops: Sequence[Landmarks], lens: Lens) -> None:
+        self._lens = lens
         self._ends = np.array([(record.pair.i, record.pair.j) for record in loops], dtype=np.int64).reshape(-1, 2)
         self._loop = np.repeat(np.arange(len(loops)), [len(record) for record in loops])
         self._points_i = np.concatenate([np.empty((0, 2)), *(record.points_i for record in loops)])
@@ -30,6 +32,7 @@ class Misses:
             return None
         i, j = self._ends.T
         i_from_j = (np.linalg.inv(maps)[i] @ maps[j])[self._loop]
-        distances = project(i_from_j, self._points_j[:, None])[:, 0] - self._points_i
+        mapped = project(i_from_j, self._lens.straighten(self._points_j)[:, None])[:, 0]
+        distances = self._lens.bend(mapped) - self._points_i
         squares = np.bincount(self._loop, np.sum(distances**2, axis=1)) / np.bincount(self._loop)
         return float(np.sqrt(np.mean(squares[held])))

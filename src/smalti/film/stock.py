@@ -12,7 +12,8 @@ from scipy import ndimage
 
 from smalti.errors import InputError
 from smalti.frames.source import FrameSource
-from smalti.geometry.homography import project
+from smalti.geometry.homography import invert_homographies, project
+from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.records import Homographies
 
@@ -61,30 +62,67 @@ def read_stock(
     numbers: Sequence[int],
     places: NDArray[np.int64],
     mask: NDArray[np.bool_] | None,
+    lens: Lens,
     scale: float,
     on_read: Callable[[], None],
 ) -> Stock:
-    """Read the frames at those places of `numbers` once; `scale` is that of the picture, pixels per frame's pixel."""
+    """Read the frames at those places of `numbers` once; `scale` is that of the picture, pixels per frame's pixel.
+
+    What the lens bent is held straight.
+    """
     bytes_unreduced = 4.0 * source.width * source.height * len(places)
     reduction = min(1.0, FINENESS * scale, np.sqrt(MOST_BYTES / bytes_unreduced))
     width, height = (max(1, round(reduction * side)) for side in (source.width, source.height))
     depths = _measure_depths(mask, width, height)
     # What does not count takes the nearest colour that does, lest sampling mixes something else in.
     nearest = ndimage.distance_transform_edt(depths == 0, return_distances=False, return_indices=True)
-    pixels = np.empty((len(places), height + 2, width + 2, 4), dtype=np.uint8)
-    pixels[..., 3] = depths
+    x, y = width / source.width, height / source.height
+    held_from_frame = np.array([[x, 0.0, (x + 1) / 2], [0.0, y, (y + 1) / 2], [0.0, 0.0, 1.0]])
+    way = None if lens.is_straight else _Unbending.of(lens, held_from_frame)
+    rows, columns = (height + 2, width + 2) if way is None else way.shape
+    pixels = np.empty((len(places), rows, columns, 4), dtype=np.uint8)
+    reduced = np.empty((height + 2, width + 2, 4), dtype=np.uint8)
+    reduced[..., 3] = depths
     wanted = [numbers[place] for place in places]
     read = source.read_many(wanted)
     for held, number in zip(pixels, wanted, strict=True):
         found, image = next(read, (None, None))
         if image is None or found != number:
             raise InputError(f"{source.path}: frame {number} cannot be read; restore the source, or build anew")
-        held[1:-1, 1:-1, :3] = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
-        held[..., :3] = held[..., :3][tuple(nearest)]
+        reduced[1:-1, 1:-1, :3] = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+        reduced[..., :3] = reduced[..., :3][tuple(nearest)]
+        held[:] = reduced if way is None else way.straighten(reduced)
         on_read()
-    x, y = width / source.width, height / source.height
-    stock_from_frame = np.array([[x, 0.0, (x + 1) / 2], [0.0, y, (y + 1) / 2], [0.0, 0.0, 1.0]])
-    return Stock(places, pixels, stock_from_frame)
+    return Stock(places, pixels, held_from_frame if way is None else way.stock_from_frame)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Unbending:
+    """Where every pixel of a straight picture is seen in a reduced frame."""
+
+    seen: NDArray[np.float32]  # (h, w, 2): x before y
+    stock_from_frame: NDArray[np.float64]  # (3, 3): straight pixels of a frame to those of the picture
+
+    @classmethod
+    def of(cls, lens: Lens, held_from_frame: NDArray[np.float64]) -> _Unbending:
+        """Hold all of a straight frame, with a border of a pixel or more that does not count."""
+        rim = project(held_from_frame, lens.rim)
+        left, top = np.floor(rim.min(axis=0)) - 1.0
+        columns, rows = (np.ceil(rim.max(axis=0)) + 2.0 - (left, top)).astype(int)
+        stock_from_frame = np.array([[1.0, 0.0, -left], [0.0, 1.0, -top], [0.0, 0.0, 1.0]]) @ held_from_frame
+        pixels = np.stack(np.meshgrid(np.arange(columns), np.arange(rows)), axis=-1).reshape(-1, 2).astype(np.float64)
+        straight = project(invert_homographies(stock_from_frame), pixels)
+        seen = project(held_from_frame, lens.bend(straight)).reshape(rows, columns, 2)
+        return cls(seen.astype(np.float32), stock_from_frame)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the picture."""
+        return self.seen.shape[0], self.seen.shape[1]
+
+    def straighten(self, reduced: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return the picture (h, w, 4) of a reduced frame."""
+        return np.asarray(cv2.remap(reduced, self.seen[..., 0], self.seen[..., 1], cv2.INTER_LINEAR), dtype=np.uint8)
 
 
 def _thin_out(centres: NDArray[np.float64], distances: NDArray[np.float64]) -> NDArray[np.int64]:

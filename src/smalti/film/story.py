@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.consensus import SMALLEST_WEIGHT
-from smalti.adjustment.link import Link, fit_link
+from smalti.engine.estimate import Estimate
 from smalti.errors import ProjectError
 from smalti.film.misses import Misses
-from smalti.film.replay import replay
-from smalti.geometry.outline import Outline
-from smalti.project.entries import LinkState, Placement, Role
+from smalti.geometry.lens import Lens
+from smalti.geometry.maps import normalise
+from smalti.project.entries import Placement
 from smalti.project.project import Project
-from smalti.records import Homographies, Landmarks, Pair
+from smalti.project.state import state_of
+from smalti.records import Homographies, Pair
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,34 +35,42 @@ class Story:
     """The states in their order: by the chain alone, after answers, finished."""
 
     frames: tuple[int, ...]  # ascending, numbers of the source
-    outline: Outline
+    lens: Lens
     answers: int
     states: tuple[State, ...]
 
 
 def tell_story(project: Project, part: int, most_steps: int) -> Story:
-    """Adjust a part of a finished project again: with the links of the chain, then with those of ever more answers."""
+    """Compute a part of a finished project again: by the chain alone, then with ever more answers."""
     placements = _read_placements(project, part)
-    place = {placement.number: n for n, placement in enumerate(placements)}
-    chain, loops = _read_believed(project, place)
-    links = [link for _, link in (*chain, *loops)]
-    misses = Misses([landmarks for landmarks, _ in loops])
-    given = [0, *spread_answers(len(loops), most_steps)]
-    adjusted = replay(
-        [links[: len(chain) + count] for count in given],
-        list(place),
-        np.array([placement.affine for placement in placements]),
-        project.outline,
-        place[project.store.fact("references")[part]],
-    )
-    states = [
-        State(maps, is_placed, count, loops[count - 1][0].pair if count else None, misses.rms_px(maps, is_placed))
-        for count, (maps, is_placed) in zip(given, adjusted, strict=True)
-    ]
+    numbers = tuple(placement.number for placement in placements)
     finished = np.array([placement.final for placement in placements])
+    state = state_of(project)
+    place = {number: n for n, number in enumerate(state.used)}
+    own = {place[number] for number in numbers if number in place}
+    loop = state.loop
+    believed = [
+        answer
+        for answer in state.answers
+        if answer.landmarks is not None
+        and answer.pair not in loop.rejected
+        and answer.pair.i in own
+        and answer.pair.j in own
+    ]
+    among = {place[number]: n for n, number in enumerate(numbers) if number in place}
+    told = [Pair(among[answer.pair.i], among[answer.pair.j]) for answer in believed]
+    records = [answer.of_pair(pair).landmarks for answer, pair in zip(believed, told, strict=True)]
+    misses = Misses([record for record in records if record is not None], project.lens)
+    reference = place[project.store.fact("references")[part]]
+    states = []
+    for count in [0, *spread_answers(len(believed), most_steps)]:
+        estimate = state.start.replay(believed[:count]).estimate
+        maps, is_placed = _seen_from(estimate, reference, numbers, place, finished)
+        newest = told[count - 1] if count else None
+        states.append(State(maps, is_placed, count, newest, misses.rms_px(maps, is_placed)))
     everywhere = np.ones(len(finished), dtype=np.bool_)
-    states.append(State(finished, everywhere, len(loops), None, misses.rms_px(finished, everywhere)))
-    return Story(tuple(place), project.outline, len(loops), tuple(states))
+    states.append(State(finished, everywhere, len(believed), None, misses.rms_px(finished, everywhere)))
+    return Story(numbers, project.lens, len(believed), tuple(states))
 
 
 def spread_answers(answers: int, most_steps: int) -> list[int]:
@@ -89,26 +97,26 @@ def _read_placements(project: Project, part: int) -> list[Placement]:
     return own
 
 
-def _read_believed(
-    project: Project, place: Mapping[int, int]
-) -> tuple[list[tuple[Landmarks, Link]], list[tuple[Landmarks, Link]]]:
-    """Return the believed links of the chain and of the loops in the order of the answers, weighted as in the finish.
+def _seen_from(
+    estimate: Estimate,
+    reference: int,
+    numbers: Sequence[int],
+    place: Mapping[int, int],
+    finished: Homographies,
+) -> tuple[Homographies, NDArray[np.bool_]]:
+    """Return the maps (n, 3, 3) of frames in the finished mosaic's coordinates, and which are joined to the reference.
 
-    Their pairs are places among the frames of the part.
+    A frame that was set aside goes with the nearest one that is not.
     """
-    weights = {
-        entry.pair: max(entry.weight, SMALLEST_WEIGHT)
-        for entry in project.links
-        if entry.state is LinkState.BELIEVED and entry.pair.i in place and entry.pair.j in place
-    }
-    chain: list[tuple[Landmarks, Link]] = []
-    loops: list[tuple[Landmarks, Link]] = []
-    for entry in project.placed_by:
-        record = entry.answer.landmarks
-        if record is None or record.pair not in weights:
-            continue
-        landmarks = record.of_pair(Pair(place[record.pair.i], place[record.pair.j]))
-        link = fit_link(landmarks)
-        weighted = replace(link, root=link.root * np.sqrt(weights[record.pair]))
-        (loops if entry.role is Role.LOOP else chain).append((landmarks, weighted))
-    return chain, loops
+    known = [n for n, number in enumerate(numbers) if number in place]
+    at = np.array([numbers[n] for n in known])
+    at_reference = known[[place[numbers[n]] for n in known].index(reference)]
+    maps, is_placed = finished.copy(), np.zeros(len(numbers), dtype=np.bool_)
+    to_finished = finished[at_reference] @ np.linalg.inv(estimate.mosaic_from_frame[reference])
+    for n, number in enumerate(numbers):
+        nearest = known[int(np.argmin(np.abs(at - number)))]
+        frame = place[numbers[nearest]]
+        own = to_finished @ estimate.mosaic_from_frame[frame]
+        maps[n] = own @ np.linalg.inv(finished[nearest]) @ finished[n]
+        is_placed[n] = estimate.part[frame] == estimate.part[reference]
+    return normalise(maps), is_placed

@@ -94,11 +94,11 @@ def share_seconds(moves: NDArray[np.float64], seconds: float) -> NDArray[np.floa
 
 def movement_px(story: Story, before: State, after: State) -> float:
     """Return by how much the corners of the frames move, in the mean; a frame that comes in moves by its half side."""
-    corners = story.outline.corners
+    corners = story.lens.outline.corners
     both = before.is_placed & after.is_placed
     new = after.is_placed & ~before.is_placed
     moved = np.linalg.norm(project(after.maps[both], corners) - project(before.maps[both], corners), axis=2)
-    return float((moved.mean(axis=1).sum() + story.outline.unit * new.sum()) / after.is_placed.sum())
+    return float((moved.mean(axis=1).sum() + story.lens.outline.unit * new.sum()) / after.is_placed.sum())
 
 
 def _seconds_of_answers(seconds: float) -> float:

@@ -68,8 +68,8 @@ class View:
 
 
 def _bounds(story: Story, state: State) -> NDArray[np.float64]:
-    corners = project(state.maps[state.is_placed], story.outline.corners).reshape(-1, 2)
-    return np.concatenate([corners.min(axis=0), corners.max(axis=0)])
+    rims = project(state.maps[state.is_placed], story.lens.rim).reshape(-1, 2)
+    return np.concatenate([rims.min(axis=0), rims.max(axis=0)])
 
 
 def _with_margin(box: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from smalti.geometry.affine import square
+from smalti.geometry.lens import Lens
 from smalti.interchange.writing import write_text
-from smalti.records import Homographies, Transforms
+from smalti.records import Homographies
 
 CONVENTION = (
     "mosaic_from_frame: multiply (x, y, 1) of a pixel by the 3x3 matrix and divide by the third number to get its "
-    "place on the mosaic. x to the right, y down, the centre of the top-left pixel at (0, 0); the mosaic's coordinates "
-    "are those of the part's reference frame."
+    "place on the mosaic. x to the right, y down, the centre of the top-left pixel at (0, 0). The mosaic is level; "
+    "its place, turn and scale are those of the part's reference frame. Where there is a lens, (x, y) is the straight "
+    "pixel, which its formula makes of the one that is seen."
 )
 
 
@@ -26,26 +27,34 @@ class FrameTransform:
     number: int
     label: str
     part: int
-    affine: Transforms  # (2, 3)
     final: Homographies  # (3, 3)
     sigma_px: float
 
 
 def write_transforms(
-    path: Path, frames: Iterable[FrameTransform], *, size: tuple[int, int], references: list[int], apart: dict[int, str]
+    path: Path,
+    frames: Iterable[FrameTransform],
+    *,
+    size: tuple[int, int],
+    references: list[int],
+    apart: dict[int, str],
+    lens: Lens | None = None,
 ) -> None:
-    """Write the maps of the frames of `size` (width, height) that were placed, and why the others were not."""
+    """Write the maps of the frames of `size` (width, height) that were placed, and why the others were not.
+
+    The maps take straight pixels; without a lens these are the ones that are seen.
+    """
     content: dict[str, Any] = {
         "convention": CONVENTION,
         "frame_width": size[0],
         "frame_height": size[1],
+        "lens": None if lens is None else lens.record,
         "reference_frames": references,
         "frames": [
             {
                 "frame": frame.number,
                 "label": frame.label,
                 "part": frame.part,
-                "affine": square(frame.affine).tolist(),
                 "final": frame.final.tolist(),
                 "sigma_px": round(frame.sigma_px, 4),
             }

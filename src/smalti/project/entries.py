@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from smalti.records import Answer, Homographies, Pair, Transforms
+from smalti.records import Answer, Homographies, Pair
 
 
 class Role(StrEnum):
@@ -31,7 +31,7 @@ class LinkState(StrEnum):
     """What became of a yes."""
 
     BELIEVED = "believed"
-    HELD = "held"  # contradicts the others, and is not used
+    REJECTED = "held"  # contradicts the others, and is not used; "held" is what files call it
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class LinkEntry:
 
     pair: Pair
     state: LinkState
-    chi2: float  # of 6 degrees, against all other links
+    chi2: float  # of 8 degrees, against all other links
     weight: float  # between 0 and 1, in the final fit
     residual_px: float  # RMS of its landmarks on the final mosaic
 
@@ -82,7 +82,6 @@ class Placement:
 
     number: int
     part: int  # from 0, the largest first
-    chain: Transforms  # (2, 3): by the chain alone
-    affine: Transforms  # (2, 3)
-    final: Homographies  # (3, 3)
+    chain: Homographies  # (3, 3): by the chain alone
+    final: Homographies  # (3, 3), of straight pixels: see `Project.lens`
     sigma_px: float  # of its centre relative to the part's reference frame, predicted

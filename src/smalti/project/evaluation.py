@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from smalti.errors import ProjectError
 from smalti.geometry.homography import project
+from smalti.geometry.lens import Lens
 from smalti.project.entries import Placement
 from smalti.records import Landmarks
 
@@ -27,8 +28,8 @@ class Evaluation:
     landmarks_apart: int
 
 
-def evaluate(placements: Iterable[Placement], records: Iterable[Landmarks]) -> Evaluation:
-    """Hold landmarks against the final maps."""
+def evaluate(placements: Iterable[Placement], records: Iterable[Landmarks], lens: Lens | None = None) -> Evaluation:
+    """Hold landmarks against the final maps; both they and the distances are in pixels as they are seen."""
     by_number: Mapping[int, Placement] = {placement.number: placement for placement in placements}
     distances: list[NDArray[np.float64]] = []
     pairs_apart = landmarks_apart = 0
@@ -38,7 +39,11 @@ def evaluate(placements: Iterable[Placement], records: Iterable[Landmarks]) -> E
             pairs_apart += 1
             landmarks_apart += len(record)
             continue
-        mapped = project(np.linalg.inv(i.final) @ j.final, record.points_j)
+        i_from_j = np.linalg.inv(i.final) @ j.final
+        if lens is None:
+            mapped = project(i_from_j, record.points_j)
+        else:
+            mapped = lens.bend(project(i_from_j, lens.straighten(record.points_j)))
         distances.append(np.linalg.norm(mapped - record.points_i, axis=1))
     if not distances:
         raise ProjectError("no pair of the landmarks has both its frames on one mosaic: there is nothing to evaluate")

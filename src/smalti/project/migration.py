@@ -13,9 +13,6 @@ from smalti.errors import OutputError, ProjectError, SmaltiError
 from smalti.project.database import Database
 from smalti.project.schema import LOG, VERSION
 
-OLDEST = 1
-"""The oldest format that can be brought to this one."""
-
 _FROM_1 = (
     *LOG,
     # Counted without gaps: `finished_after` was a number of answers and is a place in the log.
@@ -31,11 +28,25 @@ _FROM_1 = (
 )
 """Format 1 had a table of answers, each given once and for all by the matcher."""
 
+_FROM_2 = (
+    "ALTER TABLE placement DROP COLUMN affine",
+    # The engine is another one: it takes up all answers before it asks by itself.
+    "UPDATE fact SET value = '\"several\"' WHERE name = 'asked_by'",
+    # There were errors of every part and of two finishes, of which one was taken.
+    """UPDATE fact SET value = coalesce(json_extract(value, '$[0].' ||
+    (SELECT json_extract(value, '$[0]') FROM fact WHERE name = 'finish')), 'null') WHERE name = 'left_out_px'""",
+    "DELETE FROM fact WHERE name IN ('finish', 'guesses', 'noise', 'noise_factors')",
+    "UPDATE fact SET value = '3' WHERE name = 'version'",
+)
+"""Format 2 kept an affine mosaic beside the final one, and what was learned otherwise."""
+
+_STEPS = {1: _FROM_1, 2: _FROM_2}
+
 
 def bring_up_to_date(database: Database) -> None:
     """Bring a file to the format of this Smalti; refuse one that is newer."""
     version = _version(database)
-    if version == OLDEST:
+    if version in _STEPS:
         _migrate(database)
         version = _version(database)
     if version > VERSION:
@@ -61,11 +72,13 @@ def _migrate(database: Database) -> None:
     try:
         with database.writing() as connection:
             # Another process may have done it while this one waited.
-            if _version(database) != OLDEST:
+            before = _version(database)
+            if before not in _STEPS:
                 return
-            backup = _back_up(database.path, f"{database.path.name}.v{OLDEST}")
-            for statement in _FROM_1:
-                connection.execute(statement)
+            backup = _back_up(database.path, f"{database.path.name}.v{before}")
+            for version in range(before, VERSION):
+                for statement in _STEPS[version]:
+                    connection.execute(statement)
     except (SmaltiError, sqlite3.Error) as error:
         if backup is None:
             raise

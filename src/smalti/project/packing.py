@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.geometry.affine import square
 from smalti.project.entries import Act, AnswerEntry, LogEntry, Placement, Role
 from smalti.records import Answer, Author, Landmarks, Pair, Verdict
 
@@ -45,13 +46,15 @@ def pack_answer(entry: AnswerEntry) -> dict[str, Any]:
 
 def unpack_placement(row: tuple[Any, ...]) -> Placement:
     """Return the placement of a row of its table."""
-    number, part, chain, affine, final, sigma_px = row
-    return Placement(number, part, _unpack(chain, (2, 3)), _unpack(affine, (2, 3)), _unpack(final, (3, 3)), sigma_px)
+    number, part, chain, final, sigma_px = row
+    # A Smalti of before kept two rows of the chain's maps: the third was always (0, 0, 1).
+    by_chain = square(_unpack(chain, (2, 3))) if len(chain) == 48 else _unpack(chain, (3, 3))
+    return Placement(number, part, by_chain, _unpack(final, (3, 3)), sigma_px)
 
 
 def pack_placement(placement: Placement) -> tuple[Any, ...]:
     """Return the row of a placement."""
-    maps = map(_pack, (placement.chain, placement.affine, placement.final))
+    maps = map(_pack, (placement.chain, placement.final))
     return (placement.number, placement.part, *maps, placement.sigma_px)
 
 

@@ -16,6 +16,7 @@ from smalti.errors import ProjectError
 from smalti.frames.settings import SourceSettings
 from smalti.frames.source import FrameSource, open_source
 from smalti.geometry.homography import project as project_points
+from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.georeference.georeference import Georeference, fit_georeference
 from smalti.georeference.positions import read_positions
@@ -112,6 +113,12 @@ class Project:
         return Outline.of_pixels(self.width, self.height)
 
     @property
+    def lens(self) -> Lens:
+        """What bends the straight pixels, of which the final maps are, to those that the frames show."""
+        k1, k2 = self.store.fact("lens") or (0.0, 0.0)
+        return Lens(self.outline, float(k1), float(k2))
+
+    @property
     def mask(self) -> NDArray[np.bool_] | None:
         """Where the frames show the scene (h, w), None for everywhere."""
         packed = self.store.fact("mask")
@@ -190,6 +197,7 @@ class Project:
             self.width,
             self.height,
             self.mask,
+            lens=self.lens,
             sigma_px={placement.number: placement.sigma_px for placement in placed},
             memory_bytes=memory_bytes,
             folder=self.cache.folder / "rendering",
@@ -215,7 +223,7 @@ class Project:
                 raise ProjectError(
                     f"{path}: speaks of frame {record.pair.j}, the project has frames 0 to {len(self.frames) - 1} only"
                 )
-        return evaluate(self.placements, records)
+        return evaluate(self.placements, records, self.lens)
 
     def info(self) -> dict[str, Any]:
         """Return what there is to know in numbers."""
@@ -228,7 +236,7 @@ class Project:
             name: self.store.fact(name)
             for name in (
                 *("registered_by", "predicted_error_px", "error_bound_px", "ahead_px", "worth_going_on"),
-                *("chain_error_px", "left_out_px", "finish", "noise", "stopped"),
+                *("chain_error_px", "left_out_px", "family", "noise", "camera", "stopped"),
             )
         }
         return {
@@ -246,11 +254,16 @@ class Project:
             "yes": verdicts[Verdict.YES],
             "no": verdicts[Verdict.NO],
             "unsure": verdicts[Verdict.UNSURE],
-            "held": sum(entry.state is LinkState.HELD for entry in links),
+            "rejected": sum(entry.state is LinkState.REJECTED for entry in links),
             "attempts": len(answers),
+            "lens": self._describe_lens(),
             **facts,
             "seconds": {name: round(seconds, 2) for name, seconds in self.store.stages().items()},
         }
+
+    def _describe_lens(self) -> dict[str, float] | None:
+        lens = self.lens
+        return None if lens.is_straight else {"k1": lens.k1, "k2": lens.k2, "corner_percent": 100.0 * lens.stretch}
 
     def close(self) -> None:
         """Let go of the files."""

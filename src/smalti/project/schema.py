@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from smalti.project.database import Database
 
-VERSION = 2
+VERSION = 3
 
 LOG = (
     """CREATE TABLE log (
@@ -26,7 +26,7 @@ _TABLES = (
     i INTEGER NOT NULL, j INTEGER NOT NULL, state TEXT NOT NULL, chi2 REAL NOT NULL, weight REAL NOT NULL,
     residual_px REAL NOT NULL, PRIMARY KEY (i, j))""",
     """CREATE TABLE placement (
-    number INTEGER PRIMARY KEY, part INTEGER NOT NULL, chain BLOB NOT NULL, affine BLOB NOT NULL, final BLOB NOT NULL,
+    number INTEGER PRIMARY KEY, part INTEGER NOT NULL, chain BLOB NOT NULL, final BLOB NOT NULL,
     sigma_px REAL NOT NULL)""",
     "CREATE TABLE stage (name TEXT PRIMARY KEY, seconds REAL NOT NULL)",
 )

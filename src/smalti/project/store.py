@@ -142,7 +142,7 @@ class Store:
 
     def placements(self) -> list[Placement]:
         """Return where the frames lie, in their order."""
-        rows = self._database.read("SELECT number, part, chain, affine, final, sigma_px FROM placement ORDER BY number")
+        rows = self._database.read("SELECT number, part, chain, final, sigma_px FROM placement ORDER BY number")
         return [unpack_placement(row) for row in rows]
 
     def keep_result(self, placements: Iterable[Placement], links: Iterable[LinkEntry], **facts: Any) -> None:
@@ -151,7 +151,7 @@ class Store:
             connection.execute("DELETE FROM placement")
             connection.execute("DELETE FROM link")
             rows = [pack_placement(placement) for placement in placements]
-            connection.executemany("INSERT INTO placement VALUES (?, ?, ?, ?, ?, ?)", rows)
+            connection.executemany("INSERT INTO placement VALUES (?, ?, ?, ?, ?)", rows)
             connection.executemany(
                 "INSERT INTO link VALUES (?, ?, ?, ?, ?, ?)",
                 [

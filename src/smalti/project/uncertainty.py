@@ -2,91 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.adjustment import Adjustment
-from smalti.adjustment.link import Link, fit_link, stacked
-from smalti.adjustment.motion import calm
-from smalti.adjustment.spread import spread_relative_to
-from smalti.errors import ProjectError, SingularSystemError
-from smalti.geometry.affine import homogeneous
-from smalti.project.entries import LinkState, Placement, Role
+from smalti.errors import ProjectError
+from smalti.geometry.lens import Lens
+from smalti.geometry.outline import Outline
 from smalti.project.project import Project
-from smalti.records import Author, Pair, Points
+from smalti.project.state import FinishedState, state_of
+from smalti.records import Points
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Uncertainty:
-    """The predicted variance of where the points of a part's frames lie in one of these frames.
-
-    It is that of the affine maps, also where homographies were fitted in the end: the questions were chosen by it.
-    """
+    """The predicted variance of where the points of a part's frames lie in one of these frames."""
 
     part: int
     relative_to: int
-    spread: Mapping[int, NDArray[np.float64]]  # (3, 3) by frame: (x, y, 1) S (x, y, 1)ᵀ is the variance in px²
+    spread: Mapping[int, NDArray[np.float64]]  # (6, 6) by frame: m S mᵀ is the variance in px², m the monomials
+    lens: Lens
 
     @classmethod
-    def of(cls, project: Project, part: int = 0, relative_to: int | None = None) -> Uncertainty:
+    def of(
+        cls, project: Project, part: int = 0, relative_to: int | None = None, *, state: FinishedState | None = None
+    ) -> Uncertainty:
         """Compute it for a finished project, relative to a frame, by default to the one whose pixels are the mosaic's.
 
-        A frame that was set aside hangs on the one link that placed it, which counts as any other.
+        A frame that was set aside is known as the one beside which it was laid. Who asks more than once may keep the
+        project's `state`.
         """
-        placements = {placement.number: placement for placement in project.placements if placement.part == part}
-        if not placements:
+        placed = {placement.number: placement for placement in project.placements if placement.part == part}
+        if not placed:
             raise ProjectError(f"{project.folder}: has no mosaic of part {part}; it has {project.parts} in all, from 0")
         if relative_to is None:
             relative_to = int(project.store.fact("references")[part])
-        if relative_to not in placements:
+        if relative_to not in placed:
             raise ProjectError(
                 f"{project.folder}: frame {relative_to} is not on the mosaic of part {part}; name one that is, "
-                f"such as {min(placements)}"
+                f"such as {min(placed)}"
             )
-        numbers = sorted(placements)
-        links = list(_weighted_links(project, placements))
-        try:
-            adjustment = Adjustment(len(numbers), project.outline, links)
-            affine = np.array([placements[number].affine for number in numbers])
-            spread = spread_relative_to(adjustment, affine, numbers.index(relative_to))
-        except SingularSystemError:
-            raise ProjectError(
-                f"{project.folder}: its links do not determine how frames of part {part} lie to frame {relative_to}; "
-                "name another frame, or build it again"
-            ) from None
-        return cls(part, relative_to, dict(zip(numbers, spread, strict=True)))
+        if project.store.fact("method") == "paper" and relative_to == int(project.store.fact("references")[part]):
+            # Haralick's covariance of the centres is kept; what is known of other points is not.
+            return cls(part, relative_to, {n: _constant(one.sigma_px) for n, one in placed.items()}, project.lens)
+        state = state_of(project) if state is None else state
+        place = {number: n for n, number in enumerate(state.used)}
+        beside = {}
+        for answer in state.asides:
+            if answer.landmarks is not None:
+                one, other = answer.pair.i, answer.pair.j
+                beside[one if one not in place else other] = other if one not in place else one
+        nearest = beside.get(relative_to, relative_to)
+        forms = _in_pixels(state.final.covariance.spread_relative_to(place[nearest]), project.outline)
+        spread = {number: forms[place[beside.get(number, number)]] for number in sorted(placed)}
+        return cls(part, relative_to, spread, project.lens)
 
     def at(self, number: int, points: Points) -> NDArray[np.float64]:
         """Return the standard deviation (n,), px, of where points (n, 2) of a frame lie."""
         if number not in self.spread:
             raise ProjectError(f"frame {number} is not on the mosaic of part {self.part}; name one that is")
-        rows = homogeneous(np.asarray(points, dtype=np.float64))
-        variance: NDArray[np.float64] = np.sum(rows @ self.spread[number] * rows, axis=1)
+        x, y = self.lens.straighten(np.asarray(points, dtype=np.float64)).T
+        terms = np.column_stack([np.ones_like(x), x, y, x * x, x * y, y * y])
+        variance: NDArray[np.float64] = np.sum(terms @ self.spread[number] * terms, axis=1)
         return np.sqrt(np.maximum(variance, 0.0))  # to rounding, a place that is known has any sign
 
 
-def _weighted_links(project: Project, placements: Mapping[int, Placement]) -> Iterator[Link]:
-    """Yield the links by which the frames were placed, numbered from 0, as strong as they were in the finish."""
-    place = {number: n for n, number in enumerate(sorted(placements))}
-    weights = {entry.pair: entry.weight for entry in project.links if entry.state is LinkState.BELIEVED}
-    noise = float(project.store.fact("noise"))
-    chain, matcher, person, *_ = project.store.fact("noise_factors", (1.0, 1.0, 1.0))
-    turn = project.store.fact("turn", None)
-    for entry in project.placed_by:
-        pair, landmarks = entry.answer.pair, entry.answer.landmarks
-        weight = 1.0 if entry.role is Role.ASIDE else weights.get(pair)
-        if landmarks is None or weight is None or pair.i not in place or pair.j not in place:
-            continue
-        link = fit_link(landmarks.of_pair(Pair(place[pair.i], place[pair.j])))
-        if entry.role is not Role.LOOP:
-            own_noise = noise * chain
-        else:
-            own_noise = person if entry.answer.author is Author.PERSON else noise * matcher
-        link = replace(link, root=link.root / own_noise)
-        if entry.role is Role.CHAIN and turn is not None:
-            maps, roots = calm(*stacked([link]), turn)
-            link = link.changed(maps[0], roots[0])
-        yield replace(link, root=link.root * np.sqrt(weight))
+def _constant(sigma_px: float) -> NDArray[np.float64]:
+    form = np.zeros((6, 6))
+    form[0, 0] = sigma_px**2
+    return form
+
+
+def _in_pixels(forms: NDArray[np.float64], outline: Outline) -> NDArray[np.float64]:
+    """Return forms (N, 6, 6) in monomials of units as forms in monomials of pixels."""
+    x, y = outline.centre
+    unit = outline.unit
+    # Of (1, x, y, x², xy, y²) in units, each in those of pixels.
+    terms = np.zeros((6, 6))
+    terms[0, 0] = 1.0
+    terms[1, [0, 1]] = np.array([-x, 1.0]) / unit
+    terms[2, [0, 2]] = np.array([-y, 1.0]) / unit
+    terms[3, [0, 1, 3]] = np.array([x * x, -2.0 * x, 1.0]) / unit**2
+    terms[4, [0, 1, 2, 4]] = np.array([x * y, -y, -x, 1.0]) / unit**2
+    terms[5, [0, 2, 5]] = np.array([y * y, -2.0 * y, 1.0]) / unit**2
+    return np.asarray(terms.T @ forms @ terms)

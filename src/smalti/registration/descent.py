@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from smalti.geometry.affine import apply
-from smalti.geometry.family import AFFINE, SIMILARITY
+from smalti.geometry.maps import PROJECTIVE, SIMILARITY, apply_map
 from smalti.geometry.outline import Outline
-from smalti.records import Expectation, Points, Transforms
+from smalti.records import Expectation, Homographies, Points
 from smalti.registration.alignment import Fit, align
 from smalti.registration.chance import Likeness, compare_with_chance
 from smalti.registration.pyramid import Prepared
@@ -33,7 +32,7 @@ Of places where the frames do not coincide hardly one reaches the second, of tho
 SAME_PLACE = 1.0
 """Pixels of the searched level, at the corners: nearer ones would end at the same map."""
 
-COARSE_ROUNDS, FINE_ROUNDS = 10, 5
+COARSE_ROUNDS, FINE_ROUNDS = 10, 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +56,7 @@ def descend(in_i: Prepared, in_j: Prepared, expected: Sequence[Expectation], lea
     tried: list[Points] = []
     for place in find_places(in_i.levels[coarse], in_j.levels[coarse], at_level, PLACES, least_shared):
         rough = align(in_i.levels[coarse], in_j.levels[coarse], place.i_from_j, SIMILARITY, COARSE_ROUNDS)
-        ends = apply(rough.i_from_j, corners)
+        ends = apply_map(rough.i_from_j, corners)
         if any(np.abs(ends - other).max() < SAME_PLACE for other in tried):
             continue
         tried.append(ends)
@@ -71,17 +70,19 @@ def descend(in_i: Prepared, in_j: Prepared, expected: Sequence[Expectation], lea
     if best is None or not best.likeness.excess >= HOPELESS:
         return best
     fit, likeness = best.fit, best.likeness
-    for level in range(finer - 1, -1, -1):
-        fit = align(in_i.levels[level], in_j.levels[level], scale_map(fit.i_from_j, 1), AFFINE, FINE_ROUNDS)
+    for level in range(finer, -1, -1):
+        start = scale_map(fit.i_from_j, 0 if level == finer else 1)
+        fit = align(in_i.levels[level], in_j.levels[level], start, PROJECTIVE, FINE_ROUNDS)
         if level == judged:
             likeness = compare_with_chance(fit.template, fit.warped)
     return Descent(fit, 0, likeness)
 
 
-def scale_map(i_from_j: Transforms, levels: int) -> Transforms:
-    """Return a map (2, 3) in the pixels of so many finer levels."""
+def scale_map(i_from_j: Homographies, levels: int) -> Homographies:
+    """Return a map (3, 3) in the pixels of so many finer levels."""
     scaled = np.array(i_from_j, dtype=np.float64)
-    scaled[:, 2] *= math.pow(2.0, levels)
+    scaled[:2, 2] *= math.pow(2.0, levels)
+    scaled[2, :2] *= math.pow(2.0, -levels)
     return scaled
 
 

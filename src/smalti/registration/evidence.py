@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled_sums
+from smalti.geometry.affine import apply, homogeneous
+from smalti.geometry.maps import BASIS
 from smalti.geometry.outline import Outline
+from smalti.records import Points
 from smalti.registration.warp import Planes
 
 TILES = 8
@@ -60,6 +64,36 @@ def gather_evidence(template: Planes, warped: Planes) -> Evidence:
     information, steepness = quadratic.reshape(2, -1, 6, 6)
     scores = products[:, 6:, [1, 2, 0]].reshape(-1, 6)
     return Evidence(information, steepness, scores, sums[:, 48], spread)
+
+
+def tile_centres(outline: Outline) -> Points:
+    """Return the centres (tiles, 2) of the tiles in units of the frame."""
+    middles = (np.arange(TILES) + 0.5) / TILES
+    y, x = np.meshgrid(outline.top + middles * outline.height, outline.left + middles * outline.width, indexing="ij")
+    return apply(outline.unit_from_pixels, np.column_stack([x.ravel(), y.ravel()]))
+
+
+def moves_of_points(at: Points) -> NDArray[np.float64]:
+    """Return how points (n, 2), in units of the frame, move along each direction of the basis: (n, 8, 2)."""
+    moved = homogeneous(at) @ np.swapaxes(BASIS, 1, 2)
+    moves: NDArray[np.float64] = moved[..., :2] - moved[..., 2:] * at
+    return np.swapaxes(moves, 0, 1)
+
+
+@lru_cache(maxsize=32)
+def moves_of_tiles(outline: Outline) -> NDArray[np.float64]:
+    """Return the increment M, row by row, that each direction of the basis is to each tile: (tiles, 8, 6).
+
+    Within a tile perspective is an affine map: its tangent at the tile's centre.
+    """
+    centres = tile_centres(outline)
+    horizon = BASIS[:, 2, :2]
+    bent = np.einsum("na,kb->nkab", centres, horizon) + np.einsum("nc,kc,ab->nkab", centres, horizon, np.eye(2))
+    linear = BASIS[:, :2, :2] - bent
+    shift = moves_of_points(centres) - np.einsum("nkab,nb->nka", linear, centres)
+    moves = np.concatenate([linear, shift[..., None]], axis=-1).reshape(len(centres), len(BASIS), 6)
+    moves.setflags(write=False)
+    return moves
 
 
 def _spread(template: Planes, warped: Planes) -> float:

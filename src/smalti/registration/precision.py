@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
 from smalti.geometry.affine import apply
+from smalti.geometry.maps import apply_map
 from smalti.geometry.outline import Outline
-from smalti.records import Points
+from smalti.records import Homographies, Points
 from smalti.registration.alignment import Fit
-from smalti.registration.evidence import TILES
+from smalti.registration.evidence import moves_of_points, moves_of_tiles, tile_centres
 
 FLOOR = 0.02
 """Pixels of the level: what interpolation alone gets wrong."""
@@ -27,34 +26,69 @@ TILES_TO_BEND = 24
 SHIFT = np.array([2, 5])
 """The shift of x and that of y among the increments of a map."""
 
+SHARING_ROUNDS = 50
+"""After which a map fitted to the landmarks is as uncertain at each of them as it should be, to about a tenth."""
 
-def estimate_sigma(fit: Fit, points_j: Points) -> float:
-    """Return the standard deviation of each coordinate of mapped points, RMS over points (n, 2); pixels of the level.
+
+def estimate_sigmas(fit: Fit, points_j: Points) -> NDArray[np.float64]:
+    """Return the standard deviation of each coordinate of mapped points (n, 2): (n,), pixels of the level.
 
     Two parts. The spread of an M-estimate: the sandwich of information and scores, summed over tiles, so that residuals
-    may be related as they please within a tile, and larger in one than in another. And what an affine map cannot
-    follow, relief, perspective and deformation: the part of second degree that tiles agree on, beyond its own noise.
+    may be related as they please within a tile, and larger in one than in another; it is larger where the frames have
+    little texture. And what no map of a plane can follow, relief and deformation: the part of second degree that tiles
+    agree on, beyond its own noise.
     """
     height, width = fit.template.shape[1:]
     outline = Outline.of_pixels(width, height)
     at = apply(outline.unit_from_pixels, points_j)
     evidence = fit.evidence
     seen = evidence.shared > 0
-    noise = _covariance(evidence.information[seen], evidence.scores[seen])
-    variance = _mean_square(_basis(at, 1), noise)
+    moves = moves_of_tiles(outline)[seen]
+    information = moves @ evidence.information[seen] @ np.swapaxes(moves, 1, 2)
+    noise = _covariance(information, np.einsum("nka,na->nk", moves, evidence.scores[seen]))
+    variances = _variances(_moves_in_i(fit.i_from_j, points_j, outline), noise)
     if seen.sum() >= TILES_TO_BEND:
-        bases = _basis(_tile_centres(outline)[seen], 2)
+        bases = _bends(tile_centres(outline)[seen])
         # By the mean slopes, as a tile whose frames disagree has no positive information by the common ones.
         of_scene = np.trace(evidence.information.sum(axis=0)) / np.trace(evidence.steepness.sum(axis=0))
         of_shift = of_scene * evidence.steepness[seen][:, SHIFT[:, None], SHIFT]
         information = np.einsum("npa,npq,nqb->nab", bases, of_shift, bases)
         scores = np.einsum("npa,np->na", bases, evidence.scores[seen][:, SHIFT])
         bend = np.linalg.lstsq(information.sum(axis=0), scores.sum(axis=0), rcond=1e-9)[0]
-        here = _basis(at, 2)
-        bending = _mean_square(here, np.outer(bend, bend)) - _mean_square(here, _covariance(information, scores))
-        variance += max(0.0, bending)
-    zoom = abs(float(np.linalg.det(fit.i_from_j[:, :2])))
-    return math.sqrt(zoom * COMMON**2 * variance + FLOOR**2)
+        bending = np.mean(_variances(_bends(at), np.outer(bend, bend) - _covariance(information, scores)))
+        variances += max(0.0, float(bending)) * np.linalg.det(_slopes(fit.i_from_j, points_j))
+    return np.asarray(np.sqrt(COMMON**2 * variances + FLOOR**2), dtype=np.float64)
+
+
+def share_information(fit: Fit, points_j: Points, sigmas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a σ (n,) for each of n independent landmarks, that together fix the map as well as it is known.
+
+    A map fitted to the landmarks is then uncertain by `sigmas` (n,) where they are. Their information w = 1/σ² is found
+    as that of a D-optimal design is: it starts at 4/n of what is known of the place, as a coordinate has four of the
+    eight parameters, and is multiplied by how much too uncertain the fitted map is there.
+    """
+    height, width = fit.template.shape[1:]
+    moves = _moves_in_i(fit.i_from_j, points_j, Outline.of_pixels(width, height))
+    known = sigmas**-2
+    weights = 4 / len(points_j) * known
+    for _ in range(SHARING_ROUNDS):
+        rows = (moves * np.sqrt(weights)[:, None, None]).reshape(-1, moves.shape[2])
+        covariance = np.asarray(np.linalg.inv(rows.T @ rows), dtype=np.float64)
+        weights = weights * _variances(moves, covariance) * known
+    return np.asarray(1 / np.sqrt(weights), dtype=np.float64)
+
+
+def _moves_in_i(i_from_j: Homographies, points_j: Points, outline: Outline) -> NDArray[np.float64]:
+    """Return how the images of points (n, 2) move along each direction of the basis: (n, 2, 8)."""
+    moves = moves_of_points(apply(outline.unit_from_pixels, points_j))
+    return np.asarray(_slopes(i_from_j, points_j) @ np.swapaxes(moves, 1, 2), dtype=np.float64)
+
+
+def _slopes(i_from_j: Homographies, points_j: Points) -> NDArray[np.float64]:
+    """Return the derivatives (n, 2, 2) of a map at points (n, 2)."""
+    depths = points_j @ i_from_j[2, :2] + i_from_j[2, 2]
+    bent = apply_map(i_from_j, points_j)[:, :, None] * i_from_j[2, :2]
+    return np.asarray((i_from_j[:2, :2] - bent) / depths[:, None, None], dtype=np.float64)
 
 
 def _covariance(information: NDArray[np.float64], scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -65,22 +99,14 @@ def _covariance(information: NDArray[np.float64], scores: NDArray[np.float64]) -
     return np.asarray(inverse @ scattered @ inverse, dtype=np.float64)
 
 
-def _mean_square(bases: NDArray[np.float64], covariance: NDArray[np.float64]) -> float:
-    """Return the variance of a coordinate, averaged over points and both coordinates; bases (n, 2, k)."""
-    return float(np.einsum("npa,ab,npb->", bases, covariance, bases)) / (2 * len(bases))
+def _variances(moves: NDArray[np.float64], covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the variance (n,) of a coordinate, averaged over both coordinates; moves (n, 2, k)."""
+    return np.asarray(np.sum((moves @ covariance) * moves, axis=(1, 2)) / 2, dtype=np.float64)
 
 
-def _basis(at: Points, degree: int) -> NDArray[np.float64]:
-    """Return how points (n, 2) move with the increments of a map of that degree: (n, 2, 6 or 12)."""
+def _bends(at: Points) -> NDArray[np.float64]:
+    """Return how points (n, 2) move with the parameters of a map of second degree: (n, 2, 12)."""
     u, v = at.T
-    terms = [u, v, np.ones_like(u)] + ([u * u, u * v, v * v] if degree == 2 else [])
-    moves = np.zeros((len(at), 2, 2, len(terms)))
-    moves[:, 0, 0] = moves[:, 1, 1] = np.stack(terms, axis=1)
+    moves = np.zeros((len(at), 2, 2, 6))
+    moves[:, 0, 0] = moves[:, 1, 1] = np.stack([u, v, np.ones_like(u), u * u, u * v, v * v], axis=1)
     return moves.reshape(len(at), 2, -1)
-
-
-def _tile_centres(outline: Outline) -> Points:
-    """Return the centres (tiles, 2) of the tiles in units of the frame."""
-    middles = (np.arange(TILES) + 0.5) / TILES
-    y, x = np.meshgrid(outline.top + middles * outline.height, outline.left + middles * outline.width, indexing="ij")
-    return apply(outline.unit_from_pixels, np.column_stack([x.ravel(), y.ravel()]))

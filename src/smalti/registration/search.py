@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy.fft import fft, ifft, irfft, next_fast_len, rfft
 
 from smalti.compiled import compiled, compiled_sums
-from smalti.geometry.affine import apply, invert
-from smalti.records import Expectation, Transforms
+from smalti.geometry.maps import apply_map
+from smalti.records import Expectation, Homographies
 from smalti.registration.pyramid import Level
-from smalti.registration.warp import Planes, pixels_of, planes_of, warp
+from smalti.registration.warp import Planes, pixels_of, planes_of, tangent_at, warp
 
 REACH = 3.0
 """Standard deviations from the expected place that are searched."""
@@ -40,7 +40,7 @@ Likenesses: TypeAlias = NDArray[np.float32]
 class Place:
     """A map worth a closer look."""
 
-    i_from_j: Transforms  # (2, 3), pixels of the level
+    i_from_j: Homographies  # (3, 3), pixels of the level
     likeness: float  # what the frames have in common there, over what chance gives
 
 
@@ -84,24 +84,32 @@ class _Search:
     def improve(
         self, found: list[Place], wanted: int, expectation: Expectation, poses: Iterable[NDArray[np.float64]]
     ) -> list[Place]:
-        """Return the `wanted` likeliest places of those found and of those under poses (2, 2), the likeliest first."""
+        """Return the `wanted` likeliest places of those found and of those turned by poses (2, 2), the likeliest first.
+
+        They are searched by the affine map that the expected one is at the frame's centre, and keep its perspective.
+        """
         shifts_y, shifts_x = self._shifts
         in_reach = self._in_reach(expectation)
-        for linear in poses:
+        expected = tangent_at(expectation.i_from_j, self._centre)
+        perspective = np.linalg.inv(expected) @ expectation.i_from_j  # leaves the centre and what is next to it
+        for turn in poses:
             # j turned and zoomed about its centre: what is left to find is a shift.
-            turned_from_j = np.column_stack([linear, self._centre - linear @ self._centre])
+            turned_from_j = np.eye(3)
+            turned_from_j[:2, :2] = linear = turn @ expected[:2, :2]
+            turned_from_j[:2, 2] = self._centre - linear @ self._centre
             likeness = self._compare(turned_from_j, in_reach)
             worst = found[-1].likeness if len(found) == wanted else 0.0
             peaks = _peaks(likeness, wanted, worst)
             for row, column, height in peaks:
-                shift = np.array([shifts_x[column], shifts_y[row]])
-                found.append(Place(np.column_stack([linear, turned_from_j[:, 2] + shift]), height))
+                shifted = np.array([[1.0, 0.0, shifts_x[column]], [0.0, 1.0, shifts_y[row]], [0.0, 0.0, 1.0]])
+                found.append(Place(shifted @ turned_from_j @ perspective, height))
             if peaks:
                 found = sorted(found, key=lambda place: -place.likeness)[:wanted]
         return found
 
-    def _compare(self, turned_from_j: Transforms, in_reach: NDArray[np.bool_]) -> Likenesses:
-        turned = warp(self._pixels_j, invert(turned_from_j), self._height, self._width)
+    def _compare(self, turned_from_j: Homographies, in_reach: NDArray[np.bool_]) -> Likenesses:
+        j_from_turned = np.asarray(np.linalg.inv(turned_from_j), dtype=np.float64)
+        turned = warp(self._pixels_j, j_from_turned, self._height, self._width)
         product = np.empty((2, *self._of_i.shape[1:]), dtype=np.complex64)
         _correlate(self._of_i, self._spectra(_inside(turned)), product)
         both = irfft(ifft(product, axis=1, overwrite_x=True), self._sides[1], overwrite_x=True)
@@ -117,16 +125,16 @@ class _Search:
     def _in_reach(self, expectation: Expectation) -> NDArray[np.bool_]:
         """Return which shifts are searched (h, w)."""
         shifts_y, shifts_x = self._shifts
-        middle = apply(expectation.i_from_j, self._centre[None])[0] - self._centre
+        middle = apply_map(expectation.i_from_j, self._centre[None])[0] - self._centre
         off = np.hypot(shifts_y[:, None] - middle[1], shifts_x - middle[0])
         return np.asarray(off <= REACH * expectation.sigma_px + 1.0)
 
 
 def _usual_poses(expectation: Expectation, radius: float) -> Iterator[NDArray[np.float64]]:
-    """Yield linear parts (2, 2) next to the expected one."""
+    """Yield turns (2, 2) of the expected map that are small."""
     steps = min(USUAL_TURNS, len(_turns(expectation, radius)) // 2)
     for step in range(-steps, steps + 1):
-        yield _turned(expectation, step, 1.0)
+        yield _turned(step, 1.0)
 
 
 def _other_poses(expectation: Expectation, radius: float) -> Iterator[NDArray[np.float64]]:
@@ -134,7 +142,7 @@ def _other_poses(expectation: Expectation, radius: float) -> Iterator[NDArray[np
     for zoom in ZOOMS if not math.isfinite(expectation.sigma_px) else ZOOMS[:1]:
         for step in _turns(expectation, radius):
             if zoom != 1.0 or abs(step) > USUAL_TURNS:
-                yield _turned(expectation, step, zoom)
+                yield _turned(step, zoom)
 
 
 def _turns(expectation: Expectation, radius: float) -> range:
@@ -145,9 +153,9 @@ def _turns(expectation: Expectation, radius: float) -> range:
     return range(-steps, steps + 1 if steps * TURN_STEP < math.pi - 1e-9 else steps)
 
 
-def _turned(expectation: Expectation, step: int, zoom: float) -> NDArray[np.float64]:
+def _turned(step: int, zoom: float) -> NDArray[np.float64]:
     cosine, sine = zoom * math.cos(step * TURN_STEP), zoom * math.sin(step * TURN_STEP)
-    return np.array([[cosine, -sine], [sine, cosine]]) @ expectation.i_from_j[:, :2]
+    return np.array([[cosine, -sine], [sine, cosine]])
 
 
 def _shifts(side: int, of_j: int) -> NDArray[np.int64]:

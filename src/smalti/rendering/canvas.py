@@ -107,18 +107,22 @@ class Canvas:
         frame_height: int,
         scale: float = 1.0,
         *,
+        rim: NDArray[np.float64] | None = None,
         numbers: Sequence[int] | None = None,
     ) -> Canvas:
         """Return the smallest canvas that holds all frames, its origin on whole mosaic pixels.
 
-        `mosaic_from_frame` is (n, 3, 3); `numbers` are the frames' numbers, for messages.
+        `mosaic_from_frame` is (n, 3, 3); `rim` (m, 2) are points along a frame's border, as `Lens.rim`, where that is
+        no rectangle; `numbers` are the frames' numbers, for messages.
         """
         if not (math.isfinite(scale) and scale > 0):
             raise UsageError(f"scale {scale}: give a positive number, 1 for the frames' own resolution")
         if len(mosaic_from_frame) == 0:
             raise UsageError("the mosaic has no frames: give at least one")
-        corners = _map_corners(mosaic_from_frame, frame_width, frame_height, numbers or range(len(mosaic_from_frame)))
-        low, high = corners.min(axis=(0, 1)), corners.max(axis=(0, 1))
+        if rim is None:
+            rim = Outline.of_pixels(frame_width, frame_height).corners
+        rims = _map_rims(mosaic_from_frame, rim, numbers or range(len(mosaic_from_frame)))
+        low, high = rims.min(axis=(0, 1)), rims.max(axis=(0, 1))
         # Whole pixels: a frame that lies on the mosaic's own grid is then copied, not interpolated.
         left, top = np.floor(low + 0.5 + _TOLERANCE)
         width, height = np.maximum(np.ceil((high + 0.5 - (left, top)) * scale - _TOLERANCE), 1.0)
@@ -161,10 +165,10 @@ class Canvas:
         return composed
 
 
-def frame_boxes(canvas_from_frame: NDArray[np.float64], width: int, height: int) -> NDArray[np.int64]:
+def frame_boxes(canvas_from_frame: NDArray[np.float64], rim: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return (n, 4): left, top, right and bottom of the box of pixels around each frame (n, 3, 3)."""
-    corners = project(canvas_from_frame, Outline.of_pixels(width, height).corners)
-    low, high = np.floor(corners.min(axis=1)), np.ceil(corners.max(axis=1)) + 1
+    rims = project(canvas_from_frame, rim)
+    low, high = np.floor(rims.min(axis=1)), np.ceil(rims.max(axis=1)) + 1
     boxes = np.clip(np.concatenate([low, high], axis=1), -MAX_PIXELS, MAX_PIXELS)
     return np.asarray(boxes, dtype=np.int64)
 
@@ -180,27 +184,27 @@ def boxes_within(boxes: NDArray[np.int64], window: Window) -> tuple[NDArray[np.i
 def touched_windows(canvas_from_frame: NDArray[np.float64], width: int, height: int, within: Window) -> list[Window]:
     """Return for each frame (n, 3, 3) the part of `within` that the box around it covers, of no size if none."""
     windows = [Window(within.left, within.top, 0, 0)] * len(canvas_from_frame)
-    boxes = frame_boxes(canvas_from_frame, width, height)
+    boxes = frame_boxes(canvas_from_frame, Outline.of_pixels(width, height).corners)
     for place, box in zip(*(found.tolist() for found in boxes_within(boxes, within)), strict=True):
         windows[place] = Window.between(*box)
     return windows
 
 
-def _map_corners(
-    mosaic_from_frame: NDArray[np.float64], width: int, height: int, numbers: Sequence[int]
+def _map_rims(
+    mosaic_from_frame: NDArray[np.float64], rim: NDArray[np.float64], numbers: Sequence[int]
 ) -> NDArray[np.float64]:
-    """Return (n, 4, 2), having refused maps by which a frame is not a quadrangle."""
-    corners = Outline.of_pixels(width, height).corners
+    """Return (n, m, 2), having refused maps by which a frame is not a quadrangle."""
     remedy = "take the frame out, or link it anew"
     for number, matrix in zip(numbers, mosaic_from_frame, strict=True):
         if not np.isfinite(matrix).all():
             raise OutputError(f"frame {number}: its map has entries that are not finite numbers; {remedy}")
-        # The line that goes to infinity misses the frame if all corners lie on one side of it.
-        denominators = homogeneous(corners) @ matrix[2]
+        # The line that goes to infinity misses the frame if all of the rim lies on one side of it.
+        denominators = homogeneous(rim) @ matrix[2]
         if not (denominators.min() > 0 or denominators.max() < 0):
             raise OutputError(f"frame {number}: its map sends a part of it to infinity; {remedy}")
-    mapped = project(mosaic_from_frame, corners)
-    diagonals = mapped[:, 2:] - mapped[:, :2]
+    mapped = project(mosaic_from_frame, rim)
+    corners = mapped[:, :: len(rim) // 4]
+    diagonals = corners[:, 2:] - corners[:, :2]
     areas = np.abs(diagonals[:, 0, 0] * diagonals[:, 1, 1] - diagonals[:, 0, 1] * diagonals[:, 1, 0]) / 2
     for number, area in zip(numbers, areas, strict=True):
         if not area > _TOLERANCE:

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.errors import OutputError, UsageError
+from smalti.geometry.lens import Lens
+from smalti.geometry.outline import Outline
 from smalti.rendering.canvas import Canvas, frame_boxes
 from smalti.rendering.light.exposure import Exposure, plain_exposure
 from smalti.rendering.light.groundwork import Groundwork, lay_groundwork
@@ -34,6 +36,7 @@ class Layout:
         mask: NDArray[np.bool_] | None,
         sigma_px: Mapping[int, float],
         folder: Path | None,
+        lens: Lens | None = None,
     ) -> None:
         self.numbers = sorted(mosaic_from_frame)
         for number in self.numbers:
@@ -46,6 +49,9 @@ class Layout:
         depths = maps[:, 2] @ np.array([(width - 1) / 2, (height - 1) / 2, 1.0])
         self.mosaic_from_frame = maps / np.where(np.isfinite(depths) & (depths != 0), depths, 1.0)[:, None, None]
         self.width, self.height = width, height
+        self.lens = Lens(Outline.of_pixels(width, height)) if lens is None else lens
+        """What bends the straight pixels, of which the maps are, to those that are seen."""
+        _check_lens(self.lens, width, height)
         self.mask = np.ones((height, width), dtype=np.bool_) if mask is None else mask.astype(np.bool_)
         self.feather = Feather(self.mask)
         self.sigma_px = np.array([sigma_px.get(number, 0.0) for number in self.numbers])
@@ -71,7 +77,14 @@ class Layout:
         """Return how the frames compare, having looked at each once."""
         if self._groundwork is None:
             self._groundwork = lay_groundwork(
-                self._frames, self.numbers, self.mosaic_from_frame, self.mask, self.sigma_px, self.folder, on_frame
+                self._frames,
+                self.numbers,
+                self.mosaic_from_frame,
+                self.lens,
+                self.mask,
+                self.sigma_px,
+                self.folder,
+                on_frame,
             )
         else:
             for _ in self.numbers:
@@ -90,7 +103,8 @@ class Layout:
             patchwork = Patchwork(
                 canvas,
                 self.mosaic_from_frame,
-                select_frames(self.mosaic_from_frame, self.feather.weights, groundwork.quality),
+                self.lens,
+                select_frames(self.mosaic_from_frame, self.lens, self.feather.weights, groundwork.quality),
                 groundwork.quality,
                 self.feather,
                 groundwork.survey,
@@ -109,7 +123,16 @@ class Layout:
         shape = (self.height, self.width, 3)
         return FrameCache(self._frames, self.numbers, shape, make, self.folder, max_bytes)
 
-    def boxes(self, canvas: Canvas, reach: int) -> NDArray[np.int64]:
+    def boxes(self, canvas: Canvas, reach: int = 0) -> NDArray[np.int64]:
         """Return (n, 4): where on the canvas each frame may matter; left, top, right and bottom."""
-        boxes = frame_boxes(canvas.canvas_from_frame(self.mosaic_from_frame), self.width, self.height)
+        boxes = frame_boxes(canvas.canvas_from_frame(self.mosaic_from_frame), self.lens.rim)
         return np.asarray(boxes + np.array([-reach, -reach, reach, reach]), dtype=np.int64)
+
+
+def _check_lens(lens: Lens, width: int, height: int) -> None:
+    if lens.outline != Outline.of_pixels(width, height):
+        raise UsageError(f"the lens is of frames with {lens.outline}, these have {width} × {height} pixels")
+    if not np.isfinite([lens.k1, lens.k2]).all() or lens.folds:
+        raise UsageError(
+            f"lens k1 = {lens.k1:g}, k2 = {lens.k2:g}: it folds the frames over; give the right one or none"
+        )

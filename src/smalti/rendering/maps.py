@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from smalti.compiled import compiled
 from smalti.errors import UnknownNameError
 from smalti.geometry.homography import invert_homographies
-from smalti.rendering.canvas import Canvas, Window, boxes_within, frame_boxes
+from smalti.rendering.canvas import Canvas, Window, boxes_within
 from smalti.rendering.formats.files import replacing
 from smalti.rendering.layout import Layout
 from smalti.rendering.sampling.feather import covers
-from smalti.rendering.sampling.kernels import position
+from smalti.rendering.sampling.kernels import Bending, bending_of, position, seen_position
 from smalti.rendering.seams.candidates import NONE
 
 MapKind = Literal["source", "uncertainty", "coverage"]
@@ -27,7 +27,8 @@ MAP_KINDS: tuple[MapKind, ...] = get_args(MapKind)
 WAY_BACK = (
     "A value of the source map is that of a frame below; 0 is no frame. frame_from_canvas: multiply (x, y, 1) of a "
     "pixel of the map by the 3x3 matrix and divide by the third number to get the pixel of the frame. x to the right, "
-    "y down, the centre of the top-left pixel at (0, 0)."
+    "y down, the centre of the top-left pixel at (0, 0). Where there is a lens, this is the straight pixel: the "
+    "lens says where it is seen."
 )
 
 
@@ -56,13 +57,12 @@ def map_source(layout: Layout, canvas: Canvas, even_light: bool, window: Window)
 def map_coverage(layout: Layout, canvas: Canvas, window: Window) -> NDArray[np.uint16]:
     """Return (h, w): how many of all frames cover each pixel."""
     counts = np.zeros((window.height, window.width), dtype=np.uint16)
-    canvas_from_frame = canvas.canvas_from_frame(layout.mosaic_from_frame)
-    frame_from_canvas = invert_homographies(canvas_from_frame)
-    boxes = frame_boxes(canvas_from_frame, layout.width, layout.height)
-    for place, box in zip(*(found.tolist() for found in boxes_within(boxes, window)), strict=True):
+    frame_from_canvas = invert_homographies(canvas.canvas_from_frame(layout.mosaic_from_frame))
+    bending = bending_of(layout.lens)
+    for place, box in zip(*(found.tolist() for found in boxes_within(layout.boxes(canvas), window)), strict=True):
         part = Window.between(*box)
         inside = counts[part.slices_in(window)]
-        _count(frame_from_canvas[place], layout.feather.weights, part.left, part.top, inside)
+        _count(frame_from_canvas[place], bending, layout.feather.weights, part.left, part.top, inside)
     return counts
 
 
@@ -71,11 +71,11 @@ def map_uncertainty(
 ) -> NDArray[np.float32]:
     """Return (h, w): ± px of the scene point at each pixel, NaN where no frame is or nothing is known of it.
 
-    `spread` has for each frame's number the matrix (3, 3) whose quadratic form in (x, y, 1) of a frame's pixel is the
-    variance of its place.
+    `spread` has for each frame's number the matrix (6, 6) whose quadratic form in (1, x, y, x², xy, y²) of a straight
+    pixel is the variance of its place.
     """
     patchwork = layout.patchwork(canvas, even_light)
-    forms = np.array([spread.get(number, np.full((3, 3), np.nan)) for number in layout.numbers])
+    forms = np.array([spread.get(number, np.full((6, 6), np.nan)) for number in layout.numbers])
     sigma = np.full((window.height, window.width), np.nan, dtype=np.float32)
     _spread(patchwork.places(window), patchwork.frame_from_canvas, forms, window.left, window.top, sigma)
     return sigma
@@ -92,6 +92,7 @@ def write_way_back(path: Path, layout: Layout, canvas: Canvas, window: Window) -
         "height": window.height,
         "frame_width": layout.width,
         "frame_height": layout.height,
+        "lens": layout.lens.record,
         "frames": [
             {"value": number + 1, "frame": number, "frame_from_canvas": matrix.tolist()}
             for number, matrix in zip(layout.numbers, frame_from_canvas, strict=True)
@@ -105,6 +106,7 @@ def write_way_back(path: Path, layout: Layout, canvas: Canvas, window: Window) -
 @compiled
 def _count(
     frame_from_canvas: NDArray[np.float64],
+    bending: Bending,
     weights: NDArray[np.float32],
     left: int,
     top: int,
@@ -112,7 +114,7 @@ def _count(
 ) -> None:
     for row in range(counts.shape[0]):
         for column in range(counts.shape[1]):
-            x, y = position(frame_from_canvas, left + column, top + row)
+            x, y = seen_position(frame_from_canvas, bending, left + column, top + row)
             if covers(weights, x, y) and counts[row, column] < 65535:
                 counts[row, column] += 1
 
@@ -126,13 +128,16 @@ def _spread(
     top: int,
     sigma: NDArray[np.float32],
 ) -> None:
+    terms = np.empty(6)
     for row in range(sigma.shape[0]):
         for column in range(sigma.shape[1]):
             place = places[row, column]
             if place == NONE:
                 continue
             x, y = position(frame_from_canvas[place], left + column, top + row)
-            q = forms[place]
-            variance = q[0, 0] * x * x + q[1, 1] * y * y + q[2, 2]
-            variance += (q[0, 1] + q[1, 0]) * x * y + (q[0, 2] + q[2, 0]) * x + (q[1, 2] + q[2, 1]) * y
+            terms[0], terms[1], terms[2], terms[3], terms[4], terms[5] = 1.0, x, y, x * x, x * y, y * y
+            variance = 0.0
+            for a in range(6):
+                for b in range(6):
+                    variance += terms[a] * forms[place, a, b] * terms[b]
             sigma[row, column] = np.sqrt(max(variance, 0.0)) if variance == variance else np.nan

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.errors import UsageError
+from smalti.geometry.lens import Lens
 from smalti.rendering.blends.choice import BLENDS, Blend, check_blend, technique_of
 from smalti.rendering.canvas import Canvas, Region, Window
 from smalti.rendering.checkpoint import FROM_PIXELS, Checkpoint
@@ -54,24 +55,27 @@ class Mosaic:
         height: int,
         mask: NDArray[np.bool_] | None = None,
         *,
+        lens: Lens | None = None,
         sigma_px: Mapping[int, float] | None = None,
         memory_bytes: int = DEFAULT_MEMORY,
         folder: Path | None = None,
     ) -> None:
         """Take frames of one size, a map (3, 3) for each that is to be seen, the pixels (h, w) that count in all.
 
-        `sigma_px` is how uncertain the place of each frame is: certain ones are preferred. `folder` keeps what an
+        The maps take straight pixels; `lens` says where these are seen, without one they are the same. `sigma_px` is
+        how uncertain the place of each frame is: certain ones are preferred. `folder` keeps what an
         interrupted rendering need not do again, and is of these frames alone; without one it is lost.
         """
         if memory_bytes < LEAST_MEMORY:
             raise UsageError(f"memory {memory_bytes // 2**20} MB: give at least {LEAST_MEMORY // 2**20}")
-        self._layout = Layout(frames, mosaic_from_frame, width, height, mask, sigma_px or {}, folder)
+        self._layout = Layout(frames, mosaic_from_frame, width, height, mask, sigma_px or {}, folder, lens)
         self._room = Room.within(memory_bytes)
 
     def canvas(self, scale: float = 1.0) -> Canvas:
         """Return the grid of pixels that holds all frames."""
         layout = self._layout
-        return Canvas.around(layout.mosaic_from_frame, layout.width, layout.height, scale, numbers=layout.numbers)
+        size = layout.width, layout.height
+        return Canvas.around(layout.mosaic_from_frame, *size, scale, rim=layout.lens.rim, numbers=layout.numbers)
 
     def save(
         self,
@@ -183,7 +187,7 @@ class Mosaic:
         layout = self._layout
         if window.width * window.height < FROM_PIXELS or not layout.lasts:
             return None
-        known = (layout.numbers, layout.mosaic_from_frame, layout.sigma_px, layout.mask)
+        known = (layout.numbers, layout.mosaic_from_frame, layout.lens, layout.sigma_px, layout.mask)
         return Checkpoint(layout.folder, canvas, window, blend, even_light, Tiling.of(window, self._room).rows, *known)
 
     def _map_rows(

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from smalti.agents.agent import Agent
-from smalti.belief import LARGEST_CHI2
 from smalti.building.chain import register_chain
 from smalti.building.groundwork import FARTHEST_SEEN
 from smalti.building.matching import PIXELS
 from smalti.building.questions import Questions
 from smalti.errors import ProjectError
+from smalti.experiments.methods import SMALTI, Loop, Method
+from smalti.geometry.maps import PROJECTIVE, family_named
 from smalti.loop import ActiveLoop, as_numbers
+from smalti.overlap.external import ExternalModel
 from smalti.overlap.signatures import WeightedSignatures
 from smalti.project.entries import Role
 from smalti.project.project import Project
 from smalti.records import Answer, Pair
+from smalti.suggestion.strategy import Strategy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,8 +28,23 @@ class Recollection:
 
     used: tuple[int, ...]  # numbers in the source of the frames that the engine knows
     start: ActiveLoop  # that asks about answered pairs only
+    looks: ExternalModel
     answers: tuple[Answer, ...]  # in the order in which they were given
     agent: Agent  # gives them again
+
+    def start_by(self, strategy: str | Strategy) -> Loop:
+        """Return the state in which a strategy would have begun, with the loop that belongs to it."""
+        if not isinstance(strategy, str):
+            return replace(self.start, ground=replace(self.start.ground, strategy=strategy))
+        if strategy == SMALTI:
+            return self.start
+        return Method(strategy).start(
+            self.start.frames,
+            self.start.outline,
+            list(self.start.chain.values()),
+            external=self.looks,
+            only=as_numbers(answer.pair for answer in self.answers),
+        )
 
 
 def recollect(project: Project) -> Recollection:
@@ -54,14 +72,10 @@ def recollect(project: Project) -> Recollection:
         project.outline,
         chain.links,
         external=WeightedSignatures(looks),
-        reference=len(used) // 2,
-        priors=chain.guesses,
-        noise=chain.noise,
-        learns=True,
+        family=family_named(project.store.fact("family") or PROJECTIVE.name),
         only=as_numbers(answer.pair for answer in answers),
-        largest_chi2=LARGEST_CHI2,
     )
-    return Recollection(used, start, answers, questions.asking(Role.LOOP))
+    return Recollection(used, start, WeightedSignatures(looks), answers, questions.asking(Role.LOOP))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from smalti.interchange.transforms_json import CONVENTION
 from smalti.report.findings import Findings
 from smalti.report.markup import Markup, element
 from smalti.report.tables import Column, draw_table
-from smalti.report.wording import say_list, say_seconds
+from smalti.report.wording import say_seconds
 
 STAGES = {
     "reading": "reading the frames, finding keypoints",
@@ -19,6 +19,7 @@ STAGES = {
     "loop": "asking",
     "finish": "finishing the mosaic",
     "render": "rendering",
+    "report": "writing the report",
 }
 
 
@@ -61,7 +62,7 @@ def _settings(findings: Findings) -> Iterator[tuple[str, str]]:
     yield "frame size", f"{findings.outline.width:.0f} × {findings.outline.height:.0f} px"
     for name, value in facts["binding"].items():
         yield from _flatten(name, value)
-    yield "finish", say_list(facts["finish"]) if facts["finish"] else "none"
+    yield "maps", facts["family"]
     yield "fingerprint of the input", facts["fingerprint"]
 
 

@@ -22,7 +22,7 @@ LEGEND = {
     "way": "path of the frames' centres, first and last frame numbered",
     "reference": "the frame that stays fixed",
     "loop": "link suggested by the engine, believed",
-    "held": "link that was not believed",
+    "rejected": "link that was rejected",
 }
 
 
@@ -41,11 +41,11 @@ def draw_drift(findings: Findings) -> Markup:
 def _draw_part(findings: Findings, part: Part) -> Markup:
     box = _common_box(part, findings)
     before = draw_lines(part.segments(findings.trajectory, part.by_chain), "way")
-    # What was not believed comes last: the path would hide a link of the chain.
+    # What was rejected comes last: the path would hide a link of the chain.
     after = join(
         draw_lines(part.segments(findings.pairs(LinkState.BELIEVED, Role.LOOP), part.centres), "loop"),
         draw_lines(part.segments(findings.trajectory, part.centres), "way"),
-        draw_lines(part.segments(findings.pairs(LinkState.HELD), part.centres), "held"),
+        draw_lines(part.segments(findings.pairs(LinkState.REJECTED), part.centres), "rejected"),
     )
     name = part.name.capitalize()
     return element(

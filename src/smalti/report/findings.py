@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from smalti.geometry.affine import apply
 from smalti.geometry.homography import project as project_points
+from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
 from smalti.project.project import Project
 from smalti.records import Homographies, Pair, Points
 
 FACTS = (
-    *("binding", "chain_error_px", "chain_predicted_px", "finish", "fingerprint", "guesses", "left_out_px"),
-    *("location", "noise", "predicted_error_px", "references", "stopped", "unjoined"),
+    *("binding", "chain_error_px", "chain_predicted_px", "family", "fingerprint", "breaks", "left_out_px"),
+    *("location", "method", "noise", "predicted_error_px", "references", "stopped", "unjoined"),
 )
 
 
@@ -30,8 +30,6 @@ class Part:
     number: int  # from 0, the largest first
     frames: tuple[int, ...]  # ascending
     reference: int  # one of the frames
-    finish: str
-    left_out_px: float | None  # RMS of this finish on links left out of a trial fit; None where it was not measured
     final: Homographies  # (n, 3, 3)
     by_chain: Points  # (n, 2): the centres of the frames by the chain alone
     centres: Points  # (n, 2): at last
@@ -59,6 +57,7 @@ class Findings:
 
     source: str
     outline: Outline
+    lens: Lens
     frames: tuple[FrameEntry, ...]
     placements: Mapping[int, Placement]  # in the order of the frames
     not_placed: Mapping[int, str]
@@ -78,6 +77,7 @@ class Findings:
         return cls(
             source=name_source(facts["location"]),
             outline=project.outline,
+            lens=project.lens,
             frames=tuple(project.frames),
             placements={placement.number: placement for placement in placements},
             not_placed=project.not_placed,
@@ -119,14 +119,11 @@ def _part(number: int, placements: Sequence[Placement], outline: Outline, facts:
     own = [placement for placement in placements if placement.part == number]
     final = np.array([placement.final for placement in own])
     centre = outline.centre[None]
-    finish = facts["finish"][number]
     return Part(
         number=number,
         frames=tuple(placement.number for placement in own),
         reference=facts["references"][number],
-        finish=finish,
-        left_out_px=facts["left_out_px"][number].get(finish),
         final=final,
-        by_chain=apply(np.array([placement.chain for placement in own]), centre)[:, 0],
+        by_chain=project_points(np.array([placement.chain for placement in own]), centre)[:, 0],
         centres=project_points(final, centre)[:, 0],
     )

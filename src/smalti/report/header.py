@@ -13,7 +13,7 @@ from smalti.project.entries import LinkState
 from smalti.report.findings import Findings
 from smalti.report.markup import Markup, element, join
 from smalti.report.tables import draw_list
-from smalti.report.wording import count, say_list, say_px
+from smalti.report.wording import count, say_lens, say_list, say_px
 
 MOST_LISTED = 6
 """Mosaics whose frames are counted one by one."""
@@ -32,6 +32,7 @@ def draw_header(findings: Findings, page: Path, folder: Path, mosaics: Sequence[
         element("h1", findings.source),
         element("p", say_placed(findings), class_="lead"),
         element("p", *_say_error(findings), class_="error"),
+        Markup() if findings.lens.is_straight else element("p", say_lens(findings.lens), class_="quiet"),
         _list_concerns(findings),
         _list_files(findings, page, folder, mosaics),
         element("p", _say_when(mosaics), class_="quiet"),
@@ -59,12 +60,12 @@ def link_to(target: Path, page: Path) -> str:
 def _say_error(findings: Findings) -> list[str]:
     if not findings.parts:
         return ["There is no mosaic, so there is no error to tell."]
-    facts, largest = findings.facts, findings.parts[0]
+    facts = findings.facts
     where = "" if len(findings.parts) == 1 else " of the largest mosaic"
     measured = (
-        [element("strong", say_px(largest.left_out_px)), " measured on links left out of the fit"]
-        if largest.left_out_px is not None
-        else ["not measured, for no link was left out of the fit"]
+        [element("strong", say_px(facts["left_out_px"])), " measured on matches not used for a trial fit"]
+        if facts["left_out_px"] is not None
+        else ["not measured, because there are too few matches to leave some out"]
     )
     before = (
         f"{say_px(facts['chain_error_px'])} measured on the loops, {say_px(facts['chain_predicted_px'])} predicted."
@@ -76,11 +77,11 @@ def _say_error(findings: Findings) -> list[str]:
 
 
 def _list_concerns(findings: Findings) -> Markup:
-    held = len(findings.pairs(LinkState.HELD))
+    rejected = len(findings.pairs(LinkState.REJECTED))
     unjoined = len(findings.facts["unjoined"])
     concerns = [
         (len(findings.not_placed), count(len(findings.not_placed), "frame") + " could not be placed", "#frames"),
-        (held, count(held, "answer was", "answers were") + " not believed", "#not-believed"),
+        (rejected, count(rejected, "match was", "matches were") + " rejected", "#rejected"),
         (unjoined, count(unjoined, "break") + " in the sequence could not be joined", "#breaks"),
     ]
     items = [element("a", words, href=address) for number, words, address in concerns if number]

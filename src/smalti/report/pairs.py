@@ -15,7 +15,7 @@ KINDS = {
     "unsure": "unsure",
     "chain": "chain, bridges and checks, believed",
     "yes": "suggested or set aside, believed",
-    "held": "not believed",
+    "rejected": "rejected",
 }
 """In the order in which they are drawn, the most important one last."""
 
@@ -56,8 +56,8 @@ def _kind_of(findings: Findings, pair: Pair, verdict: Verdict) -> str:
     if verdict is not Verdict.YES:
         return str(verdict)
     link = findings.links.get(pair)
-    if link is not None and link.state is LinkState.HELD:
-        return "held"
+    if link is not None and link.state is LinkState.REJECTED:
+        return "rejected"
     return "chain" if findings.roles[pair] in (Role.CHAIN, Role.BRIDGE, Role.CHECK) else "yes"
 
 

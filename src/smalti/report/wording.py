@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from smalti.geometry.lens import Lens
 from smalti.project.entries import Role
 
 NOTHING = "–"
@@ -40,6 +41,13 @@ def say_number(value: float | None, decimals: int) -> str:
     if value is None or not math.isfinite(value):
         return NOTHING
     return f"{round(value, decimals) + 0.0:.{decimals}f}"  # adding 0 turns -0 into 0
+
+
+def say_lens(lens: Lens) -> str:
+    """Return what the lens does to the frames."""
+    second = f", k₂ = {lens.k2:.4g}" if lens.k2 else ""
+    moves = f"{100 * abs(lens.stretch):.2g} % at the corners"
+    return f"Lens: radial distortion k₁ = {lens.k1:.4g}{second} ({moves}), found from the matches and made up for."
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

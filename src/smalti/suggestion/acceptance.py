@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.adjustment import Adjustment
+from smalti.engine.system import System
 from smalti.suggestion.survey import REACHES
 
 YES_IMAGINED = np.array([50.0, 0.5, 0.1, 0.0, 0.0])
@@ -16,10 +16,10 @@ ROUNDS = 3
 """In which refusals are put down to the kinds of pairs that they are likely to have been."""
 
 
-def acceptance(adjustment: Adjustment, refused: NDArray[np.float64]) -> NDArray[np.float64]:
+def acceptance(system: System, refused: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return how often each kind of pair (k,) gets a yes: by the links, and by what refused pairs may be (r, k)."""
-    outline = adjustment.outline
-    offset = np.abs(adjustment.terms.measured[:, :2, 2]) * outline.unit
+    outline = system.outline
+    offset = np.abs(system.offsets) * outline.unit
     furthest = (offset / (outline.width, outline.height)).max(axis=1)
     yes = YES_IMAGINED + np.bincount(np.searchsorted(REACHES / 2.0, furthest), minlength=len(YES_IMAGINED))
     rates: NDArray[np.float64] = yes / (yes + NO_IMAGINED)

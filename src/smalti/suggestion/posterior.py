@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.records import PairNumbers
+from smalti.records import Pair, PairNumbers
 from smalti.suggestion.acceptance import acceptance
 from smalti.suggestion.evidence import Evidence, update
 from smalti.suggestion.refusals import Refusals
@@ -55,7 +55,7 @@ class Posterior:
         within[view.is_linked(seen.pairs)] = 1.0
         evidence = Evidence.learn(seen.external, weight, kinds(within))
         refused = Seen.of(view, view.refused)
-        accepted = acceptance(view.adjustment, update(kinds(refused.within), evidence.of(refused.external)))
+        accepted = acceptance(view.estimate.system, update(kinds(refused.within), evidence.of(refused.external)))
         refusals = Refusals(view.covariance, view.refused, refused.centres)
         return cls(view, evidence, accepted, refusals, seen[: len(near)], stand_for)
 
@@ -90,6 +90,16 @@ class Posterior:
         apart = pairs[:, 0] != pairs[:, 1]
         probability[apart] = self.of_seen(Seen.of(self.view, pairs[apart]))
         return probability
+
+    def reasons(self, pair: Pair) -> dict[str, float]:
+        """Say of a pair how likely it is to overlap, by place alone and by looks alone, and how well it is known."""
+        seen = Seen.of(self.view, np.array([[pair.i, pair.j]]))
+        return {
+            "overlap": float(self.of_seen(seen)[0]),
+            "position": float(seen.position[0]),
+            "external": float(seen.external[0]),
+            "spread_px": float(np.sqrt(seen.centres.spread[0])),
+        }
 
 
 def kinds(within: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.centres import PairCentres
+from smalti.engine.places import PairCentres
 from smalti.records import pair_key
-from smalti.suggestion.lessons import Lessons
+from smalti.suggestion.lessons import LOST, Lessons
 from smalti.suggestion.posterior import NEGLIGIBLE, Posterior
 from smalti.suggestion.search import search
 from smalti.suggestion.survey import REACHES, Seen, probability_within
@@ -23,9 +23,6 @@ CANDIDATES = 1000
 FAINTEST = 1e-3
 """Of the largest such reward: what a candidate must have."""
 
-LOST = 0.3
-"""Of a frame's side: where half of the squared error counts, and of larger ones less."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prospect:
@@ -37,16 +34,16 @@ class Prospect:
     weight: NDArray[np.float64]  # how many pairs that overlap each of these stands for
 
     @classmethod
-    def of(cls, view: View, part: NDArray[np.int64] | None = None) -> Prospect:
-        """Look for candidates. With `part` (N,), the mosaic of every frame, pairs of two mosaics do not matter."""
+    def of(cls, view: View) -> Prospect:
+        """Look for candidates."""
         found: Prospect | None = view.remembered.get("prospect")
         if found is None:
             found = view.remembered["prospect"] = cls._of(view)
-        return found if part is None else found._within(part)
+        return found
 
     def lessons(self, view: View) -> Lessons:
         """Find out what the candidates would teach."""
-        return Lessons.of(view.covariance, self.candidates, self.likely, self.mattering, self.weight)
+        return Lessons.of(view.estimate, self.candidates, self.likely, self.mattering, self.weight)
 
     @classmethod
     def _of(cls, view: View) -> Prospect:
@@ -60,24 +57,20 @@ class Prospect:
         stand_for = np.where(known, 0.0, posterior.near_stand_for)
         mattering = Seen.joined(candidates, near)
         weight = np.append(likely, stand_for * posterior.of_seen(near))
-        return cls(candidates, likely, mattering, weight * _curable(mattering, view.misfit_px))
-
-    def _within(self, part: NDArray[np.int64]) -> Prospect:
-        i, j = self.mattering.pairs.T
-        return replace(self, weight=self.weight * (part[i] == part[j]))
+        # Pairs of frames that nothing joins have no error yet.
+        weight *= view.are_joined(mattering.pairs)
+        return cls(candidates, likely, mattering, weight * _bounded(mattering))
 
 
-def _curable(seen: Seen, misfit_px: float) -> NDArray[np.float64]:
+def _bounded(seen: Seen) -> NDArray[np.float64]:
     """Return which share (n,) of the squared error of pairs counts.
 
-    Where the maps cannot follow what was measured, no answer brings an error below that. And what is lost is lost: a
-    frame that is off by three of its widths is no worse than one that is off by one, and not to be asked about until
-    nothing is left to ask.
+    Errors beyond `LOST` all count about the same: a frame that is off by three of its widths is no worse than one that
+    is off by one, and is not to be asked about until nothing is left to ask.
     """
     spread, outline = seen.centres.spread, seen.centres.outline
-    lost = LOST**2 * outline.width * outline.height
-    removable = spread / np.maximum(spread + misfit_px**2, np.finfo(np.float64).tiny)
-    share: NDArray[np.float64] = removable * lost / (lost + spread)
+    lost = LOST**2 * outline.area
+    share: NDArray[np.float64] = lost / (lost + spread)
     return share
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.centres import PairCentres
-from smalti.adjustment.local_covariance import LocalCovariance
 from smalti.compiled import compiled
+from smalti.engine.covariance import Covariance
+from smalti.engine.places import PairCentres
 from smalti.records import PairNumbers
 from smalti.suggestion.survey import Seen
 
@@ -34,7 +34,7 @@ FURTHEST = 4.0
 class Refusals:
     """The pairs that were refused, and where the mosaic has the centre of i in j."""
 
-    covariance: LocalCovariance
+    covariance: Covariance
     pairs: PairNumbers  # (r, 2)
     centres: PairCentres
 

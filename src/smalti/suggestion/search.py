@@ -16,12 +16,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.centres import PairCentres, centre_seen
 from smalti.compiled import compiled, compiled_parallel, prange, threads_for
+from smalti.engine.places import PairCentres, centre_seen
 from smalti.geometry.outline import Outline
 from smalti.overlap.external import PairwiseModel
-from smalti.records import PairNumbers, Transforms, pair_key
-from smalti.suggestion.ranking import Found, merge
+from smalti.records import Homographies, PairNumbers, pair_key
 from smalti.suggestion.view import View
 
 ROUNDING = 1.0 + 1e-9
@@ -52,6 +51,20 @@ class Reward(Protocol):
     def of(self, centres: PairCentres, least: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what pairs (n,) are worth, mean of both directions; 0 will do for what is below `least` (n,)."""
         ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The best pairs, best first, and what they are worth."""
+
+    pairs: PairNumbers  # (n, 2)
+    rewards: NDArray[np.float64]
+    evaluated: int
+
+    @classmethod
+    def nothing(cls) -> Found:
+        """Begin."""
+        return cls(np.empty((0, 2), dtype=np.int64), np.empty(0), 0)
 
 
 def search(view: View, external: PairwiseModel, reward: Reward, top: int, *, faintest_share: float = 0.0) -> Found:
@@ -85,7 +98,7 @@ class _Hunt:
 
     def __post_init__(self) -> None:
         stretches = self.view.covariance.stretches
-        outline = self.view.adjustment.outline
+        outline = self.view.outline
         self.stretches = stretches
         self.found = Found.nothing()
         self.evaluated = np.empty(0, dtype=np.int64)
@@ -143,7 +156,7 @@ class _Hunt:
         self.evaluated = np.concatenate([self.evaluated, pair_key(*pairs.T)])
 
     def _bound_of_pairs(self, pairs: PairNumbers) -> NDArray[np.float64]:
-        covariance, outline = self.view.covariance, self.view.adjustment.outline
+        covariance, outline = self.view.covariance, self.view.outline
         maps, inverses = covariance.maps_in_units
         with threads_for(0.1 * len(pairs)):
             bound = _bound_pairs(
@@ -158,6 +171,13 @@ class _Hunt:
                 self.reward.reach,
             )
         return ROUNDING * bound
+
+
+def merge(found: Found, pairs: PairNumbers, rewards: NDArray[np.float64], top: int, evaluated: int) -> Found:
+    """Return the best `top` of what was found and of these pairs; equal rewards are ordered by pair."""
+    together, worth = np.concatenate([found.pairs, pairs]), np.concatenate([found.rewards, rewards])
+    order = np.lexsort((together[:, 1], together[:, 0], -worth))[:top]
+    return Found(together[order], worth[order], found.evaluated + evaluated)
 
 
 def _bound(
@@ -177,8 +197,8 @@ def _bound_pairs(
     pairs: PairNumbers,
     stretch_of: NDArray[np.int64],
     deviation: NDArray[np.float64],
-    maps: Transforms,
-    inverses: Transforms,
+    maps: Homographies,
+    inverses: Homographies,
     unit: float,
     width: float,
     height: float,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from smalti.adjustment.adjustment import Adjustment
+from smalti.engine.estimate import Estimate
 from smalti.overlap.external import ExternalModel
 from smalti.records import PairNumbers
 
@@ -20,26 +20,26 @@ MOST_NEIGHBOURS = 4
 """On either side: where the camera is slow, some of those within reach, evenly spread."""
 
 
-def steadied(external: ExternalModel, adjustment: Adjustment, chain: PairNumbers) -> ExternalModel:
+def steadied(external: ExternalModel, first: Estimate, chain: PairNumbers) -> ExternalModel:
     """Return an external model by what is seen around frames, where it can tell; neighbours are joined by the chain."""
     steady = getattr(external, "steadied", None)
     if steady is None:
         return external
-    reach = frames_in_reach(adjustment)
+    reach = frames_in_reach(first)
     if not reach:
         return external
-    found: ExternalModel = steady(neighbours(adjustment.frames, chain, reach))
+    found: ExternalModel = steady(neighbours(first.frames, chain, reach))
     return found
 
 
-def frames_in_reach(adjustment: Adjustment) -> int:
+def frames_in_reach(first: Estimate) -> int:
     """Return after how many frames the camera has moved so far, as links of consecutive frames tell; 0 if after one."""
-    consecutive = np.diff(adjustment.ends, axis=1)[:, 0] == 1
-    offset = np.abs(adjustment.terms.measured[consecutive, :2, 2]) * adjustment.outline.unit
-    step = np.minimum((offset / (adjustment.outline.width, adjustment.outline.height)).max(axis=1), 1.0)
+    system, outline = first.system, first.outline
+    offset = np.abs(system.offsets[system.steps]) * outline.unit
+    step = np.minimum((offset / (outline.width, outline.height)).max(axis=1), 1.0)
     if not len(step) or float(step.mean()) > REACH:
         return 0
-    return round(REACH / max(float(step.mean()), 1.0 / adjustment.frames))
+    return round(REACH / max(float(step.mean()), 1.0 / first.frames))
 
 
 def neighbours(frames: int, chain: PairNumbers, reach: int) -> csr_array:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.centres import PairCentres
 from smalti.compiled import compiled, compiled_parallel, prange, threads_for
+from smalti.engine.places import PairCentres
 from smalti.overlap.bounds import largest_reward_in_square, probability_in_square
 from smalti.records import PairNumbers
 from smalti.suggestion.view import View
@@ -42,9 +42,11 @@ class Seen:
 
     @classmethod
     def of(cls, view: View, pairs: PairNumbers) -> Seen:
-        """Look at pairs."""
+        """Look at pairs. Of frames on different mosaics, the place tells how common overlaps are, and no more."""
         centres = view.covariance.of_pairs(pairs)
-        return cls(pairs, centres, probability_within(centres), view.steady.of_pairs(pairs))
+        within = probability_within(centres)
+        within[~view.are_joined(pairs)] = np.minimum(REACHES**2 / view.extent, 1.0)
+        return cls(pairs, centres, within, view.steady.of_pairs(pairs))
 
     @property
     def position(self) -> NDArray[np.float64]:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.adjustment.adjustment import Adjustment
-from smalti.adjustment.centres import Centres
-from smalti.adjustment.local_covariance import LocalCovariance
+from smalti.engine.covariance import Covariance
+from smalti.engine.estimate import Estimate
+from smalti.engine.places import Centres
+from smalti.geometry.outline import Outline
 from smalti.overlap.external import ExternalModel, PairwiseModel, pairwise
-from smalti.records import PairNumbers, Transforms, pair_key
+from smalti.records import Homographies, PairNumbers, pair_key
 
 NO_PAIRS: PairNumbers = np.empty((0, 2), dtype=np.int64)
 
@@ -23,7 +24,7 @@ CLOSEST_ASKED = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GivenUp:
-    """Parts of the mosaic that only guesses join and that were refused often enough."""
+    """Parts that nothing joins, and which of them are too small or were refused often enough."""
 
     part: NDArray[np.int64]  # (N,): the part of every frame
     given_up: NDArray[np.bool_]  # of every part
@@ -46,28 +47,26 @@ class Answered:
 
 
 class View:
-    """An adjustment, what else is known, and the pairs that may still be asked.
+    """A mosaic, what else is known, and the pairs that may still be asked.
 
     Everything is computed when first looked at: a strategy pays for what it uses.
     """
 
     def __init__(
         self,
-        covariance: LocalCovariance,
+        estimate: Estimate,
         untrained: ExternalModel,
         answered: Answered,
         given_up: GivenUp | None = None,
         only: PairNumbers | None = None,
         steady: ExternalModel | None = None,
-        misfit_px: float = 0.0,
     ) -> None:
         """`untrained` is the external model before any answer, `steady` the same by what is seen around frames.
 
-        No other pairs than `only` (n, 2) may be asked. By `misfit_px` the maps fail to follow what was measured.
+        No other pairs than `only` (n, 2) may be asked.
         """
-        self.covariance = covariance
+        self.estimate = estimate
         self._untrained = untrained
-        self.misfit_px = misfit_px
         self._steady = untrained if steady is None else steady
         self.answered = answered
         self.given_up = given_up
@@ -95,18 +94,43 @@ class View:
         return pairwise(self._steady)
 
     @property
-    def adjustment(self) -> Adjustment:
-        """The links and the mosaic."""
-        return self.covariance.adjustment
+    def covariance(self) -> Covariance:
+        """How surely frames lie to each other."""
+        return self.estimate.covariance
+
+    @property
+    def linked(self) -> PairNumbers:
+        """(L, 2): the pairs whose links are believed, in their order."""
+        return self.estimate.system.ends
+
+    @property
+    def part(self) -> NDArray[np.int64]:
+        """(N,): the mosaic of every frame."""
+        return self.estimate.part
 
     @property
     def frames(self) -> int:
         """N."""
-        return self.adjustment.frames
+        return self.estimate.frames
+
+    @property
+    def outline(self) -> Outline:
+        """Of every frame."""
+        return self.estimate.outline
+
+    def are_joined(self, pairs: PairNumbers) -> NDArray[np.bool_]:
+        """Tell of pairs (n, 2) whether their frames are on one mosaic."""
+        joined: NDArray[np.bool_] = self.part[pairs[:, 0]] == self.part[pairs[:, 1]]
+        return joined
+
+    @cached_property
+    def extent(self) -> float:
+        """How many frames beside each other would cover what the mosaics cover, at least."""
+        return self.estimate.extent
 
     def is_linked(self, pairs: PairNumbers) -> NDArray[np.bool_]:
         """Tell of pairs (n, 2) whether each has a link."""
-        return _among(pair_key(*pairs.T), pair_key(*self.adjustment.ends.T))
+        return _among(pair_key(*pairs.T), pair_key(*self.linked.T))
 
     def is_settled(self, pairs: PairNumbers) -> NDArray[np.bool_]:
         """Tell of pairs (n, 2) whether each was answered, however."""
@@ -130,9 +154,9 @@ class View:
         return allowed
 
     @property
-    def mosaic_from_frame(self) -> Transforms:
-        """(N, 2, 3): the mosaic that asks: the linear one, or the one that judges new links."""
-        return self.covariance.mosaic_from_frame
+    def mosaic_from_frame(self) -> Homographies:
+        """(N, 3, 3): the mosaic that asks, which is the one that people get."""
+        return self.estimate.mosaic_from_frame
 
     @property
     def centres(self) -> Centres:
@@ -152,7 +176,7 @@ class View:
     @cached_property
     def _known(self) -> NDArray[np.int64]:
         """The pairs that are linked or settled, as sorted numbers."""
-        return np.unique(pair_key(*np.concatenate([self.adjustment.ends, self.settled]).T))
+        return np.unique(pair_key(*np.concatenate([self.linked, self.settled]).T))
 
 
 def _among(keys: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from smalti.geometry.lens import Lens
+from smalti.geometry.outline import Outline
 from smalti.rendering.blends.feathered import FEATHER
 from smalti.rendering.blends.overlay import OverlayPainting
 from smalti.rendering.blends.painting import to_bytes
@@ -12,11 +14,12 @@ from smalti.rendering.sampling.pyramid import FramePyramid
 from tests.rendering.scene import shift
 
 MASK = np.ones((20, 30), dtype=bool)
+STRAIGHT = Lens(Outline.of_pixels(30, 20))
 
 
 def painting(tile: Window, parts: dict[int, Window], frame_from_canvas: list[np.ndarray]) -> OverlayPainting:
     light = plain_exposure(len(frame_from_canvas), MASK).light
-    return OverlayPainting(FEATHER, tile, parts, np.array(frame_from_canvas), Feather(MASK), light)
+    return OverlayPainting(FEATHER, tile, parts, np.array(frame_from_canvas), STRAIGHT, Feather(MASK), light)
 
 
 def grey(level: int) -> FramePyramid:

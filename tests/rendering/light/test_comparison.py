@@ -3,21 +3,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.rendering.light.comparison import BRIGHTEST, compare, seen_cells
 from smalti.rendering.light.neighbours import MOST_NEIGHBOURS, find_neighbours
 from smalti.rendering.light.survey import Survey
-from tests.rendering.scene import colour_at, mapped, shift
+from tests.rendering.scene import Frames, colour_at, frame_of, mapped, shift
 from tests.rendering.worlds import HEIGHT, WIDTH, WORLDS, disc, reader_of
 
 WHOLE = np.ones((HEIGHT, WIDTH), dtype=bool)
+STRAIGHT = Lens(Outline.of_pixels(WIDTH, HEIGHT))
 
 
-def compared(tmp_path, world, pairs, mask=WHOLE, reader=None):
+def compared(tmp_path, world, pairs, mask=WHOLE, reader=None, lens=STRAIGHT):
     survey = Survey(tmp_path, sorted(world), WIDTH, HEIGHT)
     survey.look(reader_of(world) if reader is None else reader)
     maps = np.array([world[number] for number in sorted(world)])
-    return compare(survey, maps, np.array(pairs), seen_cells(mask, survey))
+    return compare(survey, maps, lens, np.array(pairs), seen_cells(mask, survey))
 
 
 @pytest.mark.parametrize("name", ["shifts", "affine", "homographies"])
@@ -31,6 +33,16 @@ def test_points_of_a_pair_are_one_place_of_the_scene_and_show_its_colour(tmp_pat
         np.testing.assert_allclose(first, second, atol=1e-6)
         # Red and green: cells of 2 pixels flatten the short waves of blue.
         np.testing.assert_allclose(np.exp(logs[:, :2]), colour_at(*first)[None, :2].repeat(2, axis=0), atol=6)
+
+
+def test_points_of_frames_seen_through_a_lens_are_one_place_of_the_scene(tmp_path):
+    world, lens = WORLDS["homographies"], Lens(Outline.of_pixels(WIDTH, HEIGHT), 0.1, -0.02)
+    reader = Frames({number: frame_of(matrix, WIDTH, HEIGHT, lens) for number, matrix in world.items()})
+    comparison = compared(tmp_path, world, [(0, 1), (1, 5)], reader=reader, lens=lens)
+    assert len(comparison.pair) > 40
+    for (i, j), points in zip(comparison.pair.tolist(), lens.straighten(comparison.points), strict=True):
+        np.testing.assert_allclose(mapped(world[i], *points[0]), mapped(world[j], *points[1]), atol=1e-6)
+    assert abs(comparison.logs[:, 0, :2] - comparison.logs[:, 1, :2]).max() < 0.1
 
 
 def test_a_pair_that_shares_a_strip_is_compared_at_enough_points(tmp_path):

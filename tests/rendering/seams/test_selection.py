@@ -3,6 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from smalti.geometry.lens import Lens
+from smalti.geometry.outline import Outline
 from smalti.rendering.canvas import Canvas
 from smalti.rendering.sampling.feather import Feather
 from smalti.rendering.seams.selection import VIEWS, select_frames
@@ -17,7 +19,9 @@ STRAIGHT = {k: shift(3.0 * k, 0) for k in range(200)}
 def select(world, mask=WHOLE, quality=None, **options) -> list[int]:
     quality = np.ones(len(world)) if quality is None else quality
     maps = np.array([world[number] for number in sorted(world)])
-    return select_frames(maps, Feather(mask).weights, quality, **options).tolist()
+    return select_frames(
+        maps, Lens(Outline.of_pixels(WIDTH, HEIGHT)), Feather(mask).weights, quality, **options
+    ).tolist()
 
 
 @pytest.mark.parametrize("mask", [WHOLE, disc()], ids=["whole", "disc"])

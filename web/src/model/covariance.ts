@@ -1,5 +1,5 @@
-/** Covariances of points: how they follow from that of a map, and the ellipse that shows them. */
-import type { Affine, Point } from "./affine";
+/** Covariances of points: what maps make of them, and the ellipse that shows them. */
+import type { Affine } from "./affine";
 
 /** Of a point, px². */
 export interface Covariance {
@@ -13,23 +13,6 @@ export interface Ellipse {
   readonly across: number;
   /** Of the longer axis against the x axis, radians, clockwise on a screen. */
   readonly angle: number;
-}
-
-/**
- * Return the covariance of M (x, y, w)ᵀ for a map whose entries, row by row, have the covariance `ofMap` (6 × 6).
- * w is 1 for a point, 0 for the difference of two points.
- */
-export function covarianceUnder(ofMap: readonly number[], { x, y }: Point, w: number): Covariance {
-  if (ofMap.length !== 36) throw new Error(`the covariance of a map has 36 numbers, these are ${ofMap.length}`);
-  const source = [x, y, w];
-  const block = (row: number, column: number) => {
-    let sum = 0;
-    for (let p = 0; p < 3; p++) {
-      for (let q = 0; q < 3; q++) sum += source[p]! * ofMap[(3 * row + p) * 6 + 3 * column + q]! * source[q]!;
-    }
-    return sum;
-  };
-  return { xx: block(0, 0), xy: block(0, 1), yy: block(1, 1) };
 }
 
 export function round(variance: number): Covariance {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Affine } from "./affine";
-import { apply, invert } from "./affine";
+import { apply } from "./affine";
 import { ellipseOf } from "./covariance";
+import { homographyFrom } from "./homography";
 import { knowledgeOf } from "./knowledge";
 import type { Landmark, Question } from "./messages";
 
@@ -9,10 +10,9 @@ const frame = { width: 320, height: 240 };
 const truth: Affine = [0, -1, 260, 1, 0, 10];
 const guess: Affine = [0, -1, 275, 1, 0, 2];
 
-const covariance = Array.from({ length: 36 }, (_, k) => {
-  if (k % 7 !== 0) return 0;
-  return Math.floor(k / 6) % 3 === 2 ? 400 : 1e-4;
-});
+/** The place to 20 px, everything else to a hundredth. */
+const deviations = [0.01, 0.01, 20 / 140, 0.01, 0.01, 20 / 140, 0.01, 0.01];
+const covariance = Array.from({ length: 64 }, (_, k) => (k % 9 === 0 ? deviations[k % 8]! ** 2 : 0));
 
 const question: Question = {
   revision: 3,
@@ -21,13 +21,14 @@ const question: Question = {
   label_i: "",
   label_j: "",
   suggested: true,
+  overlap: 0.5,
   position: 0.5,
   looks: 0.5,
+  joined: true,
   unknown_px: 20,
-  i_from_j: [...guess],
-  j_from_i: [...invert(guess)],
-  covariance_i: covariance,
-  covariance_j: covariance,
+  i_from_j: [...homographyFrom(guess)],
+  covariance,
+  noise: 1,
   answer: null,
 };
 
@@ -36,66 +37,70 @@ function landmark(x: number, y: number): Landmark {
   return { x_i: i.x, y_i: i.y, x_j: x, y_j: y, origin: "clicked", active: true };
 }
 
+function know(landmarks: Landmark[]) {
+  return knowledgeOf(question, landmarks, frame, null);
+}
+
 describe("knowledge of a pair", () => {
   it("is the mosaic’s prediction at first", () => {
-    const { point, covariance: spread } = knowledgeOf(question, [], frame).predict("j", { x: 30, y: 40 });
-    expect(point).toEqual(apply(guess, { x: 30, y: 40 }));
-    expect(spread.xx).toBeCloseTo(400 + 1e-4 * (30 ** 2 + 40 ** 2), 9);
-    expect(spread.xy).toBe(0);
+    const { point, covariance: spread } = know([]).predict("j", { x: 159.5, y: 119.5 });
+    expect(point.x).toBeCloseTo(apply(guess, { x: 159.5, y: 119.5 }).x, 9);
+    expect(spread.xx).toBeCloseTo(20 ** 2 + 1.5 ** 2, 6);
+    expect(spread.xy).toBeCloseTo(0, 9);
+    expect(know([]).source).toBe("mosaic");
   });
 
-  it("predicts both ways alike", () => {
-    const knowledge = knowledgeOf(question, [landmark(100, 50)], frame);
-    const there = knowledge.predict("j", { x: 30, y: 40 }).point;
-    const back = knowledge.predict("i", there).point;
-    expect(back.x).toBeCloseTo(30, 9);
-    expect(back.y).toBeCloseTo(40, 9);
-  });
-
-  it("is moved by the mean offset of one or two landmarks", () => {
-    const one = knowledgeOf(question, [landmark(100, 50)], frame);
-    expect(one.source).toBe("corrected");
+  it("takes one landmark for an answer", () => {
+    const one = know([landmark(100, 50)]);
+    expect(one.problem).toBeNull();
+    expect(one.source).toBe("landmarks");
+    expect(one.errorPx).toBeGreaterThan(0);
     const exact = apply(truth, { x: 120, y: 80 });
-    expect(one.predict("j", { x: 120, y: 80 }).point.x).toBeCloseTo(exact.x, 9);
-    const off = { ...landmark(200, 60), x_i: landmark(200, 60).x_i + 4 };
-    const two = knowledgeOf(question, [landmark(100, 50), off], frame);
-    expect(two.predict("j", { x: 120, y: 80 }).point.x).toBeCloseTo(exact.x + 2, 9);
+    expect(one.predict("j", { x: 120, y: 80 }).point.x).toBeCloseTo(exact.x, 0);
+    expect(one.residuals[0]).toBeLessThan(0.5);
   });
 
   it("is surest near the landmark", () => {
-    const one = knowledgeOf(question, [landmark(100, 50)], frame);
+    const one = know([landmark(100, 50)]);
     const near = ellipseOf(one.predict("j", { x: 101, y: 50 }).covariance).along;
     const far = ellipseOf(one.predict("j", { x: 300, y: 200 }).covariance).along;
     expect(near).toBeCloseTo(2 * 1.5 * Math.SQRT2, 1);
     expect(far).toBeGreaterThan(near);
-    const none = knowledgeOf(question, [], frame);
-    expect(far).toBeLessThan(ellipseOf(none.predict("j", { x: 300, y: 200 }).covariance).along);
+    expect(far).toBeLessThan(ellipseOf(know([]).predict("j", { x: 300, y: 200 }).covariance).along);
   });
 
-  it("comes from the landmarks alone after three", () => {
-    const knowledge = knowledgeOf(question, [landmark(20, 20), landmark(200, 30), landmark(60, 180)], frame);
-    expect(knowledge.source).toBe("landmarks");
-    expect(knowledge.problem).toBeNull();
-    expect(knowledge.predict("j", { x: 150, y: 150 }).point.x).toBeCloseTo(apply(truth, { x: 150, y: 150 }).x, 9);
-    expect(knowledge.errorPx).toBeGreaterThan(0);
+  it("is surer with every landmark", () => {
+    const all = [landmark(100, 50), landmark(20, 200), landmark(300, 20), landmark(280, 220)];
+    const errors = all.map((_, count) => know(all.slice(0, count + 1)).errorPx!);
+    errors.slice(1).forEach((error, k) => expect(error).toBeLessThan(errors[k]!));
   });
 
   it("does not count what is switched off", () => {
     const off = { ...landmark(100, 50), active: false };
-    expect(knowledgeOf(question, [off], frame).source).toBe("mosaic");
+    expect(know([off]).source).toBe("mosaic");
+    expect(know([off]).problem).toContain("switched off");
   });
 
-  it("keeps the mosaic’s pose while landmarks are too close together to tell it", () => {
+  it("does not fling the frame where landmarks lie nearly on a line or close together", () => {
+    const beside = { ...landmark(201, 60.5), x_i: landmark(201, 60.5).x_i + 2 };
+    const line = [landmark(100, 50), landmark(300, 70), beside];
     const close = [landmark(20, 20), landmark(24, 20), { ...landmark(20, 23), x_i: landmark(20, 23).x_i + 2 }];
-    const { pose, iFromJ, problem } = knowledgeOf(question, close, frame);
-    expect(problem).toBeNull();
-    expect(pose).not.toEqual(iFromJ);
-    expect(pose.slice(0, 2)).toEqual(guess.slice(0, 2));
+    for (const landmarks of [line, close]) {
+      for (const corner of [{ x: 0, y: 239 }, { x: 319, y: 239 }]) {
+        const { x, y } = know(landmarks).relation.seen("j", corner);
+        const exact = apply(truth, corner);
+        expect(Math.hypot(x - exact.x, y - exact.y)).toBeLessThan(12);
+      }
+    }
   });
 
   it("explains landmarks by which the frames are apart", () => {
     const three = [landmark(20, 20), landmark(200, 30), landmark(60, 180)];
     const wild = three.map((one) => ({ ...one, x_i: one.x_i + 5000 }));
-    expect(knowledgeOf(question, wild, frame).problem).toContain("do not overlap");
+    expect(know(wild).problem).toContain("do not overlap");
+  });
+
+  it("says what is needed first", () => {
+    expect(know([]).problem).toContain("landmark is needed");
   });
 });

@@ -1,13 +1,17 @@
-/** Where a point of one frame is expected in the other, and how surely: by the mosaic, then by the landmarks. */
+/** Where a point of one frame is expected in the other, and how surely: by the mosaic, and by the landmarks that are set. */
 import type { Affine, Point } from "./affine";
-import { add, affineOf, apply, invert, scaled, shifted, subtract } from "./affine";
+import { distance, invert } from "./affine";
 import type { Covariance } from "./covariance";
-import { covarianceUnder, plus, round, through } from "./covariance";
-import type { Fit } from "./fit";
-import { fitLandmarks, pointOf, predictedError, residualOf, SIGMA_PX } from "./fit";
-import type { Landmark, Question, Side } from "./messages";
-import type { Size } from "./polygon";
-import { intersect, mapped, momentsOf, outlineOf } from "./polygon";
+import { plus, round, through } from "./covariance";
+import { tangentAt } from "./homography";
+import { slopesAt, straighten } from "./lens";
+import type { Landmark, LensNumbers, Question, Side } from "./messages";
+import { multiply } from "./matrix";
+import type { Polygon, Size } from "./polygon";
+import { boxOf, isInside, momentsOf } from "./polygon";
+import type { Pose } from "./pose";
+import { ENTRIES, motionOf, pointOf, poseOf, SIGMA_PX, unitsOf } from "./pose";
+import { Relation } from "./relation";
 
 export interface Prediction {
   readonly point: Point;
@@ -15,99 +19,104 @@ export interface Prediction {
 }
 
 export interface Knowledge {
-  readonly source: "mosaic" | "corrected" | "landmarks";
-  readonly iFromJ: Affine;
-  /** The map to show the frames by: as `iFromJ`, unless few landmarks close together turn that askew. */
+  /** By the mosaic alone, or by landmarks on top of it. */
+  readonly source: "mosaic" | "landmarks";
+  readonly relation: Relation;
+  /** The affine map to show frame j by, on the plane of frame i: as the relation in the middle of what both show. */
   readonly pose: Affine;
-  readonly fit: Fit | null;
   /** Why the landmarks cannot be confirmed, in a sentence. */
   readonly problem: string | null;
-  /** Of every landmark, px of frame i; against the fit, or while there is none against the prediction. */
+  /** Of every landmark, px of frame i. */
   readonly residuals: readonly number[];
-  /** Expected RMS distance of the fit from the truth over the overlap, px of frame i. */
+  /** Expected RMS distance of the pose from the truth over the overlap, px of frame i; null without landmarks. */
   readonly errorPx: number | null;
   /** Where a point of frame `side` is expected in the other one. */
   predict(side: Side, point: Point): Prediction;
 }
 
-/** A fit worse than this share of the frame's longer side is no pose to show frames in. */
-const WORST_POSE = 0.05;
+/** Places along each side of the overlap's box at which the error is looked at. */
+const PLACES = 7;
 
 export function other(side: Side): Side {
   return side === "i" ? "j" : "i";
 }
 
 /** Put together what the question and the landmarks tell about the pair. */
-export function knowledgeOf(question: Question, landmarks: readonly Landmark[], frame: Size): Knowledge {
+export function knowledgeOf(
+  question: Question,
+  landmarks: readonly Landmark[],
+  frame: Size,
+  lens: LensNumbers | null,
+): Knowledge {
   const active = landmarks.filter((landmark) => landmark.active);
-  const corrected = correct(affineOf(question.i_from_j), active);
-  const fitted = fitLandmarks(landmarks);
-  if ("problem" in fitted) {
-    return {
-      source: active.length > 0 ? "corrected" : "mosaic",
-      iFromJ: corrected,
-      pose: corrected,
-      fit: null,
-      problem: fitted.problem,
-      residuals: landmarks.map((landmark) => residualOf(landmark, corrected)),
-      errorPx: null,
-      predict: predictByMosaic(question, corrected, active),
-    };
-  }
-  const { fit } = fitted;
-  const region = momentsOf(overlapInJ(fit.iFromJ, frame));
-  const errorPx = region === null ? null : predictedError(fit, region);
-  const trusted = errorPx !== null && errorPx <= WORST_POSE * Math.max(frame.width, frame.height);
+  const pose = poseOf(question, landmarks, frame, lens);
+  const relation = new Relation(pose.iFromJ, lens, frame);
+  const overlap = relation.overlap("j");
+  const region = momentsOf(overlap);
+  const centre = region?.centre ?? { x: (frame.width - 1) / 2, y: (frame.height - 1) / 2 };
+  const problem = active.length === 0
+    ? needed(landmarks.length)
+    : region === null
+      ? "By these landmarks the frames do not overlap: check whether two are exchanged."
+      : null;
   return {
-    source: "landmarks",
-    iFromJ: fit.iFromJ,
-    pose: trusted ? fit.iFromJ : corrected,
-    fit,
-    problem: region === null ? "By these landmarks the frames do not overlap: check whether two are exchanged." : null,
-    residuals: fit.residuals,
-    errorPx,
-    predict: predictByLandmarks(fit),
+    source: active.length > 0 ? "landmarks" : "mosaic",
+    relation,
+    pose: relation.tangent("j", centre),
+    problem,
+    residuals: landmarks.map((landmark) => distance(pointOf(landmark, "i"), relation.seen("j", pointOf(landmark, "j")))),
+    errorPx: active.length === 0 || region === null ? null : errorOver(overlap, centre, relation, pose),
+    predict: (side, point) => predict(relation, pose, side, point),
   };
 }
 
-/** Return the part of frame j that frame i shows too. */
-export function overlapInJ(iFromJ: Affine, frame: Size) {
-  const outline = outlineOf(frame);
-  return intersect(outline, mapped(outline, invert(iFromJ)));
+function predict(relation: Relation, pose: Pose, side: Side, point: Point): Prediction {
+  const target = relation.seen(side, point);
+  const clicks = round(SIGMA_PX.clicked ** 2);
+  if (side === "j") return { point: target, covariance: plus(covarianceInI(relation, pose, point), clicks) };
+  // The same error, seen the other way: what is i's place for j's point is j's place for i's.
+  const back = relation.tangent("i", point);
+  return { point: target, covariance: plus(through(back, covarianceInI(relation, pose, target)), through(back, clicks)) };
 }
 
-/** Move the mosaic's prediction by the mean offset of the landmarks that are there. */
-function correct(iFromJ: Affine, active: readonly Landmark[]): Affine {
-  if (active.length === 0) return iFromJ;
-  const offsets = active.map((landmark) => subtract(pointOf(landmark, "i"), apply(iFromJ, pointOf(landmark, "j"))));
-  return shifted(iFromJ, mean(offsets));
+/** Return how uncertain the place in frame i of a point of frame j is: J v(x) C v(x)ᵀ Jᵀ, as it is seen. */
+function covarianceInI(relation: Relation, { covariance }: Pose, point: Point): Covariance {
+  const { iFromJ, lens, frame } = relation;
+  const { unit } = unitsOf(frame);
+  const straight = straighten(lens, point);
+  const rows = motionOf({
+    x: (straight.x - (frame.width - 1) / 2) / unit,
+    y: (straight.y - (frame.height - 1) / 2) / unit,
+  }).flat();
+  const carried = multiply(covariance, transposed(rows), ENTRIES);
+  const [xx, xy, , yy] = multiply(rows, carried, ENTRIES).map((entry) => entry * unit ** 2);
+  const map = tangentAt(iFromJ, straight);
+  const inStraight = through(map, { xx: xx!, xy: xy!, yy: yy! });
+  return through(invert(slopesAt(lens, relation.seen("j", point))), inStraight);
 }
 
-function predictByMosaic(question: Question, iFromJ: Affine, active: readonly Landmark[]): Knowledge["predict"] {
-  const jFromI = invert(iFromJ);
-  return (side, point) => {
-    const [map, ofMap] = side === "j" ? [iFromJ, question.covariance_i] : [jFromI, question.covariance_j];
-    if (active.length === 0) return { point: apply(map, point), covariance: covarianceUnder(ofMap, point, 1) };
-    // The landmarks fix the place of their centre; what is left is the uncertainty of the linear part.
-    const anchor = mean(active.map((landmark) => pointOf(landmark, side)));
-    const clicks = SIGMA_PX.clicked ** 2 * (1 + 1 / active.length);
-    const inPixels = side === "j" ? round(clicks) : through(jFromI, round(clicks));
-    return {
-      point: apply(map, point),
-      covariance: plus(covarianceUnder(ofMap, subtract(point, anchor), 0), inPixels),
-    };
-  };
+/** Return rows (2, 8) as columns (8, 2). */
+function transposed(rows: readonly number[]): number[] {
+  return Array.from({ length: 2 * ENTRIES }, (_, k) => rows[(k % 2) * ENTRIES + Math.floor(k / 2)]!);
 }
 
-function predictByLandmarks(fit: Fit): Knowledge["predict"] {
-  const jFromI = invert(fit.iFromJ);
-  return (side, point) => {
-    const target = apply(side === "j" ? fit.iFromJ : jFromI, point);
-    const inI = round(SIGMA_PX.clicked ** 2 + fit.varianceAt(side === "j" ? point : target));
-    return { point: target, covariance: side === "j" ? inI : through(jFromI, inI) };
-  };
+function errorOver(overlap: Polygon, centre: Point, relation: Relation, pose: Pose): number {
+  const { least, most } = boxOf(overlap);
+  const shares = Array.from({ length: PLACES }, (_, k) => (k + 0.5) / PLACES);
+  const grid = shares.flatMap((down) =>
+    shares.map((across) => ({
+      x: least.x + across * (most.x - least.x),
+      y: least.y + down * (most.y - least.y),
+    })),
+  );
+  const inside = grid.filter((point) => isInside(overlap, point));
+  const places = inside.length > 0 ? inside : [centre];
+  const variances = places.map((point) => covarianceInI(relation, pose, point)).map(({ xx, yy }) => xx + yy);
+  return Math.sqrt(variances.reduce((sum, variance) => sum + variance) / places.length);
 }
 
-function mean(points: readonly Point[]): Point {
-  return scaled(points.reduce(add), 1 / points.length);
+function needed(off: number): string {
+  return off > 0
+    ? "All landmarks are switched off: one at least is needed."
+    : "A landmark is needed: click a point in one frame, then the same point in the other.";
 }

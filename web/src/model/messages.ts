@@ -66,7 +66,7 @@ export interface SnapPoint {
   x_j: number;
   y_j: number;
   moving: Side;
-  /** as well as it is known: how the frames are turned to each other */
+  /** affine, near the point, as well as it is known: how the frames are turned to each other */
   i_from_j: number[];
   /** px of the moving frame that are searched */
   radius?: number;
@@ -132,6 +132,16 @@ export interface Sheets {
   height: number;
 }
 
+/** What bends straight pixels: `Lens.straighten` takes one that is seen to x (1 + k1|x|² + k2|x|⁴). */
+export interface LensNumbers {
+  centre_x: number;
+  centre_y: number;
+  /** in which x counts, from the centre */
+  unit_px: number;
+  k1: number;
+  k2: number;
+}
+
 /** Everything above the two frames, and what can be done. */
 export interface State {
   revision: number;
@@ -163,18 +173,21 @@ export interface State {
   concluded: boolean;
   folder: string;
   sheets: Sheets | null;
+  /** None where nothing is bent */
+  lens: LensNumbers | null;
   /** frames show the scene in part of them only: see /api/mask.png */
   masked: boolean;
 }
 
-/** Where every usable frame lies now, on the reference frame's plane. */
+/** Where every usable frame lies now, on the plane of its part's reference frame. */
 export interface LiveMosaic {
   revision: number;
+  /** of the largest part */
   reference: number;
   numbers: number[];
-  /** mosaic_from_frame, 6 a frame */
+  /** mosaic_from_frame, 9 a frame */
   maps: number[];
-  /** of the centre relative to the reference */
+  /** of the centre relative to the reference of its part */
   sigma_px: number[];
   /** 0 for the largest */
   parts: number[];
@@ -197,18 +210,22 @@ export interface Question {
   label_j: string;
   /** by the engine; otherwise the person picked the pair */
   suggested: boolean;
-  /** probability of overlap by the mosaic */
+  /** probability that this is answered yes, all things considered */
+  overlap: number;
+  /** probability of overlap by the mosaic alone */
   position: number;
-  /** and by appearance */
+  /** and by appearance alone */
   looks: number;
+  /** both frames are on one mosaic; otherwise nothing is known of their places */
+  joined: boolean;
   /** how uncertain the place of one in the other is */
   unknown_px: number;
+  /** (3, 3) */
   i_from_j: number[];
-  j_from_i: number[];
-  /** (6, 6), of the entries of i_from_j, row by row */
-  covariance_i: number[];
-  /** of those of j_from_i */
-  covariance_j: number[];
+  /** (8, 8), of the entries of E, units of the frame: i_from_j ← i_from_j exp(E) */
+  covariance: number[];
+  /** of people's landmarks so far, times what is usual */
+  noise: number;
   answer: Given | null;
 }
 
@@ -228,7 +245,8 @@ export interface Forecast {
   i: number;
   j: number;
   now_px: number;
-  after_yes_px: number;
+  /** None where the method does not tell */
+  after_yes_px: number | null;
   /** answers until the target; None where there is none, or it is too far to tell */
   more: number | null;
   /** `more` answers are not enough */
@@ -241,10 +259,9 @@ export interface Contradiction {
   j: number;
   /** as surprising as a normal number that many σ out */
   sigmas: number;
-  /** that moves most */
-  frame: number;
-  moved_px: number;
-  /** by which it was known */
+  /** RMS, from where the mosaic had the landmarks; 0 for a no */
+  off_px: number;
+  /** how surely it had them there */
   expected_px: number;
   /** the pair whose answer agrees least with this one */
   rival_i: number | null;
@@ -279,7 +296,7 @@ export interface Refusal {
 
 /** The verdict on landmarks before they are given. */
 export interface Checked {
-  /** too few, on one line, mirrored: in words */
+  /** none, mirrored, far outside: in words */
   problem: string | null;
   contradiction: Contradiction | null;
 }
@@ -306,7 +323,7 @@ export interface AnswerRow {
   /** on the mosaic as it is */
   residual_px: number | null;
   /** contradicts the others, and is not used */
-  held: boolean;
+  rejected: boolean;
   reason: string;
   seconds: number;
 }

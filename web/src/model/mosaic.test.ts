@@ -1,9 +1,18 @@
 import { describe, expect, test } from "vitest";
+import type { Affine } from "./affine";
+import { homographyFrom, project } from "./homography";
+import type { Homography } from "./homography";
 import type { LiveMosaic } from "./messages";
 import { boxOfAll, boxesOfParts, centreOf, cornersOf, ease, framesAt, interpolate, layOut, sameFrames } from "./mosaic";
 import { measureMask } from "./mosaicmask";
+import { mapped, outlineOf } from "./polygon";
 
 const SIZE = { width: 40, height: 30 };
+
+/** The corners of frames under affine maps, six numbers each. */
+function quadsOf(maps: number[][]): Float64Array {
+  return Float64Array.from(maps.flatMap((map) => mapped(outlineOf(SIZE), map as unknown as Affine).flatMap(({ x, y }) => [x, y])));
+}
 
 function turned(degrees: number, scale: number, x: number, y: number): number[] {
   const angle = (degrees * Math.PI) / 180;
@@ -16,62 +25,92 @@ function mosaicOf(maps: number[][], parts = maps.map(() => 0)): LiveMosaic {
     revision: 1,
     reference: 0,
     numbers: maps.map((_, k) => 10 * k),
-    maps: maps.flat(),
+    maps: maps.flatMap((map) => homographyFrom(map as unknown as Affine)),
     sigma_px: maps.map(() => 1),
     parts,
   };
 }
 
 describe("frames at a point", () => {
-  const maps = Float64Array.from([turned(0, 1, 0, 0), turned(90, 1, 100, 0), turned(30, 2, 0, 200)].flat());
+  const maps = quadsOf([turned(0, 1, 0, 0), turned(90, 1, 100, 0), turned(30, 2, 0, 200)]);
 
   test("a frame reaches half a pixel beyond the centres of its border pixels", () => {
-    expect(framesAt(maps, SIZE, { x: -0.49, y: -0.49 })).toEqual([0]);
-    expect(framesAt(maps, SIZE, { x: -0.51, y: 0 })).toEqual([]);
-    expect(framesAt(maps, SIZE, { x: 39.49, y: 29.49 })).toEqual([0]);
-    expect(framesAt(maps, SIZE, { x: 39.51, y: 29 })).toEqual([]);
+    expect(framesAt(maps, { x: -0.49, y: -0.49 })).toEqual([0]);
+    expect(framesAt(maps, { x: -0.51, y: 0 })).toEqual([]);
+    expect(framesAt(maps, { x: 39.49, y: 29.49 })).toEqual([0]);
+    expect(framesAt(maps, { x: 39.51, y: 29 })).toEqual([]);
   });
 
   test("a frame that is turned by 90° is as wide as it was high", () => {
-    expect(framesAt(maps, SIZE, { x: 72, y: 38 })).toEqual([1]);
-    expect(framesAt(maps, SIZE, { x: 102, y: 5 })).toEqual([]);
+    expect(framesAt(maps, { x: 72, y: 38 })).toEqual([1]);
+    expect(framesAt(maps, { x: 102, y: 5 })).toEqual([]);
   });
 
   test("a frame that is turned and enlarged is found at its centre and at its corners alone", () => {
-    expect(framesAt(maps, SIZE, centreOf(maps, 2, SIZE))).toEqual([2]);
-    const corners = cornersOf(maps, 2, SIZE);
-    const centre = centreOf(maps, 2, SIZE);
+    expect(framesAt(maps, centreOf(maps, 2))).toEqual([2]);
+    const corners = cornersOf(maps, 2);
+    const centre = centreOf(maps, 2);
     for (let k = 0; k < 4; k++) {
       const beyond = (share: number) => ({
-        x: centre.x + share * (corners[2 * k] - centre.x),
-        y: centre.y + share * (corners[2 * k + 1] - centre.y),
+        x: centre.x + share * (corners[k].x - centre.x),
+        y: centre.y + share * (corners[k].y - centre.y),
       });
-      expect(framesAt(maps, SIZE, beyond(0.999))).toEqual([2]);
-      expect(framesAt(maps, SIZE, beyond(1.001))).toEqual([]);
+      expect(framesAt(maps, beyond(0.999))).toEqual([2]);
+      expect(framesAt(maps, beyond(1.001))).toEqual([]);
     }
   });
 
   test("a frame does not show what lies in its dark part, however it is turned", () => {
     const leftHalf = measureMask(Array.from({ length: 20 * 15 }, (_, k) => k % 20 < 10), 20, 15);
-    expect(framesAt(maps, SIZE, { x: 19, y: 3 }, leftHalf)).toEqual([0]);
-    expect(framesAt(maps, SIZE, { x: 20, y: 3 }, leftHalf)).toEqual([]);
-    expect(framesAt(maps, SIZE, { x: 90, y: 19 }, leftHalf)).toEqual([1]);
-    expect(framesAt(maps, SIZE, { x: 90, y: 20 }, leftHalf)).toEqual([]);
+    expect(framesAt(maps, { x: 19, y: 3 }, leftHalf)).toEqual([0]);
+    expect(framesAt(maps, { x: 20, y: 3 }, leftHalf)).toEqual([]);
+    expect(framesAt(maps, { x: 90, y: 19 }, leftHalf)).toEqual([1]);
+    expect(framesAt(maps, { x: 90, y: 20 }, leftHalf)).toEqual([]);
   });
 
   test("frames above each other come in their order", () => {
-    const same = Float64Array.from([turned(0, 1, 0, 0), turned(5, 1, 3, 0), turned(-5, 1, 0, 3)].flat());
-    expect(framesAt(same, SIZE, { x: 20, y: 15 })).toEqual([0, 1, 2]);
+    const same = quadsOf([turned(0, 1, 0, 0), turned(5, 1, 3, 0), turned(-5, 1, 0, 3)]);
+    expect(framesAt(same, { x: 20, y: 15 })).toEqual([0, 1, 2]);
   });
 
   test("a frame whose map has collapsed is nowhere", () => {
-    expect(framesAt(Float64Array.from([0, 0, 5, 0, 0, 5]), SIZE, { x: 5, y: 5 })).toEqual([]);
+    expect(framesAt(quadsOf([[0, 0, 5, 0, 0, 5]]), { x: 5, y: 5 })).toEqual([]);
+  });
+});
+
+describe("frames in perspective", () => {
+  const map: Homography = [1.2, 0.1, 5, -0.2, 0.9, 7, 4e-3, -2e-3, 1];
+  const tilted: LiveMosaic = { ...mosaicOf([turned(0, 1, 0, 0)]), maps: [...map] };
+  const middle = { x: 19.5, y: 14.5 };
+
+  test("lie where their homography has them, inside too", () => {
+    const quads = layOut(tilted, SIZE, null);
+    const [corner] = cornersOf(quads, 0);
+    const exact = project(map, { x: -0.5, y: -0.5 });
+    expect(corner.x).toBeCloseTo(exact.x, 9);
+    expect(centreOf(quads, 0).x).toBeCloseTo(project(map, middle).x, 9);
+    expect(centreOf(quads, 0).y).toBeCloseTo(project(map, middle).y, 9);
+  });
+
+  test("are found up to their border and not beyond", () => {
+    const quads = layOut(tilted, SIZE, null);
+    expect(framesAt(quads, project(map, { x: 39.4, y: 10 }))).toEqual([0]);
+    expect(framesAt(quads, project(map, { x: 39.6, y: 10 }))).toEqual([]);
+  });
+
+  test("have the corners that the lens has", () => {
+    const lens = { centre_x: 19.5, centre_y: 14.5, unit_px: 20, k1: 0.1, k2: 0 };
+    const [corner] = cornersOf(layOut(tilted, SIZE, lens), 0);
+    const by = 1 + 0.1 * (1 + 0.75 ** 2);
+    const exact = project(map, { x: 19.5 - 20 * by, y: 14.5 - 15 * by });
+    expect(corner.x).toBeCloseTo(exact.x, 9);
+    expect(corner.y).toBeCloseTo(exact.y, 9);
   });
 });
 
 describe("motion", () => {
-  const from = Float64Array.from(turned(0, 1, 0, 0));
-  const to = Float64Array.from(turned(40, 1.5, 30, -10));
+  const from = quadsOf([turned(0, 1, 0, 0)]);
+  const to = quadsOf([turned(40, 1.5, 30, -10)]);
 
   test("begins at the old maps and ends at the new, to the bit", () => {
     expect(interpolate(from, to, 0)).toEqual(from);
@@ -99,19 +138,19 @@ describe("motion", () => {
 describe("parts", () => {
   const maps = [turned(0, 1, 0, 0), turned(0, 1, 60, 40), ...[5, 10, 15, 20].map((x) => turned(0, 1, x, 0))];
   const mosaic = mosaicOf(maps, [0, 0, 1, 1, 2, 3]);
-  const laid = layOut(mosaic, SIZE);
+  const laid = layOut(mosaic, SIZE, null);
 
   test("the largest stays where it is", () => {
-    expect(Array.from(laid.slice(0, 12))).toEqual(maps.slice(0, 2).flat());
+    expect(laid.slice(0, 16)).toEqual(quadsOf(maps.slice(0, 2)));
   });
 
   test("a part keeps its shape", () => {
-    expect(laid[6 * 3 + 2] - laid[6 * 2 + 2]).toBeCloseTo(5, 9);
-    expect(laid[6 * 3 + 5] - laid[6 * 2 + 5]).toBeCloseTo(0, 9);
+    expect(laid[8 * 3] - laid[8 * 2]).toBeCloseTo(5, 9);
+    expect(laid[8 * 3 + 1] - laid[8 * 2 + 1]).toBeCloseTo(0, 9);
   });
 
   test("no two parts touch", () => {
-    const boxes = boxesOfParts(laid, mosaic.parts, SIZE);
+    const boxes = boxesOfParts(laid, mosaic.parts);
     boxes.forEach((one, k) =>
       boxes.slice(k + 1).forEach((other) => {
         const across = one.right < other.left || other.right < one.left;
@@ -122,7 +161,7 @@ describe("parts", () => {
   });
 
   test("they are no higher together than the highest of them", () => {
-    const all = boxOfAll(laid, SIZE);
+    const all = boxOfAll(laid);
     expect(all.bottom - all.top).toBeCloseTo(70, 9);
   });
 });

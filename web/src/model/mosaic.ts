@@ -1,12 +1,16 @@
-/** Where the frames lie on the plane that is drawn: their maps, in motion, and which of them show a point. */
+/** Where the frames lie on the plane that is drawn: their corners, in motion, and which of them show a point. */
 import type { Point } from "./affine";
-import type { LiveMosaic } from "./messages";
+import { homographyOf, inverse, project } from "./homography";
+import type { Homography } from "./homography";
+import { straighten } from "./lens";
+import type { LensNumbers, LiveMosaic } from "./messages";
 import { depthAt, type Mask } from "./mosaicmask";
 import { shiftsOfParts } from "./mosaicparts";
 import type { Size } from "./polygon";
+import { outlineOf } from "./polygon";
 
-/** Maps of frames, plane_from_frame, six numbers a frame, row by row. */
-export type Maps = Float64Array;
+/** The corners of frames on the plane, eight numbers a frame: x and y in turn, clockwise from the top left. */
+export type Quads = Float64Array;
 
 export interface Box {
   left: number;
@@ -15,81 +19,95 @@ export interface Box {
   bottom: number;
 }
 
-/** Put the parts that nothing joins apart from each other; the largest stays where it is. */
-export function layOut(mosaic: LiveMosaic, size: Size): Maps {
-  const maps = Float64Array.from(mosaic.maps);
-  const shifts = shiftsOfParts(boxesOfParts(maps, mosaic.parts, size));
-  mosaic.parts.forEach((part, k) => {
-    maps[6 * k + 2] += shifts[part].x;
-    maps[6 * k + 5] += shifts[part].y;
+/** Find the frames' corners, and put the parts that nothing joins apart; the largest stays where it is. */
+export function layOut(mosaic: LiveMosaic, size: Size, lens: LensNumbers | null): Quads {
+  const middle = { x: (size.width - 1) / 2, y: (size.height - 1) / 2 };
+  const corners = outlineOf(size).map((corner) => straighten(lens, corner));
+  const quads = Float64Array.from(
+    mosaic.parts.flatMap((_, k) => {
+      const map = homographyOf(mosaic.maps.slice(9 * k, 9 * k + 9));
+      return corners.map((corner) => project(map, corner, middle)).flatMap(({ x, y }) => [x, y]);
+    }),
+  );
+  const shifts = shiftsOfParts(boxesOfParts(quads, mosaic.parts));
+  return quads.map((entry, k) => {
+    const shift = shifts[mosaic.parts[k >> 3]];
+    return entry + (k % 2 === 0 ? shift.x : shift.y);
   });
-  return maps;
 }
 
 /** The boxes of the parts, in their order. */
-export function boxesOfParts(maps: Maps, parts: readonly number[], size: Size): Box[] {
+export function boxesOfParts(quads: Quads, parts: readonly number[]): Box[] {
   const boxes: Box[] = [];
   parts.forEach((part, k) => {
-    boxes[part] = join(boxes[part], boxOf(maps, k, size));
+    boxes[part] = join(boxes[part], boxOf(quads, k));
   });
   return boxes;
 }
 
 /** The box around all frames; there is at least one. */
-export function boxOfAll(maps: Maps, size: Size): Box {
+export function boxOfAll(quads: Quads): Box {
   let box: Box | undefined;
-  for (let k = 0; 6 * k < maps.length; k++) box = join(box, boxOf(maps, k, size));
+  for (let k = 0; 8 * k < quads.length; k++) box = join(box, boxOf(quads, k));
   if (box === undefined) throw new Error("a mosaic without frames has no bounds");
   return box;
 }
 
-/** The corners of a frame on the plane, x and y in turn: a frame covers [-0.5, width - 0.5]. */
-export function cornersOf(maps: Maps, k: number, { width, height }: Size): number[] {
-  const [a, b, c, d, e, f] = maps.subarray(6 * k, 6 * k + 6);
-  const left = c - 0.5 * (a + b);
-  const top = f - 0.5 * (d + e);
+export function cornersOf(quads: Quads, k: number): Point[] {
+  return [0, 2, 4, 6].map((corner) => ({ x: quads[8 * k + corner], y: quads[8 * k + corner + 1] }));
+}
+
+/** Where a frame's middle lies. */
+export function centreOf(quads: Quads, k: number): Point {
+  return project(planeFromSquare(cornersOf(quads, k)), { x: 0.5, y: 0.5 });
+}
+
+/** The map to a quad's corners from those of a square of side 1, clockwise from (0, 0); affine for one that is no quad. */
+export function planeFromSquare([p, q, r, s]: readonly Point[]): Homography {
+  const [dx1, dx2, dx3] = [q!.x - r!.x, s!.x - r!.x, p!.x - q!.x + r!.x - s!.x];
+  const [dy1, dy2, dy3] = [q!.y - r!.y, s!.y - r!.y, p!.y - q!.y + r!.y - s!.y];
+  const determinant = dx1 * dy2 - dx2 * dy1;
+  const g = (dx3 * dy2 - dx2 * dy3) / determinant;
+  const h = (dx1 * dy3 - dx3 * dy1) / determinant;
+  // Depths are positive at all corners of what a camera sees.
+  if (!(1 + g > 0.01 && 1 + h > 0.01 && 1 + g + h > 0.01)) {
+    const [ax, ay] = [(q!.x - p!.x + r!.x - s!.x) / 2, (q!.y - p!.y + r!.y - s!.y) / 2];
+    const [bx, by] = [(s!.x - p!.x + r!.x - q!.x) / 2, (s!.y - p!.y + r!.y - q!.y) / 2];
+    const [x, y] = [(p!.x + q!.x + r!.x + s!.x) / 4, (p!.y + q!.y + r!.y + s!.y) / 4];
+    return [ax, bx, x - (ax + bx) / 2, ay, by, y - (ay + by) / 2, 0, 0, 1];
+  }
   return [
-    left,
-    top,
-    left + a * width,
-    top + d * width,
-    left + a * width + b * height,
-    top + d * width + e * height,
-    left + b * height,
-    top + e * height,
+    q!.x - p!.x + g * q!.x, s!.x - p!.x + h * s!.x, p!.x,
+    q!.y - p!.y + g * q!.y, s!.y - p!.y + h * s!.y, p!.y,
+    g, h, 1,
   ];
 }
 
-export function centreOf(maps: Maps, k: number, { width, height }: Size): Point {
-  const x = (width - 1) / 2;
-  const y = (height - 1) / 2;
-  const at = 6 * k;
-  return {
-    x: maps[at] * x + maps[at + 1] * y + maps[at + 2],
-    y: maps[at + 3] * x + maps[at + 4] * y + maps[at + 5],
-  };
+/** Px² of the plane that a frame covers. */
+export function areaOf(quads: Quads, k: number): number {
+  const [p, q, r, s] = cornersOf(quads, k);
+  return Math.abs((r.x - p.x) * (s.y - q.y) - (s.x - q.x) * (r.y - p.y)) / 2;
 }
 
 /** The frames that show a point of the plane, by their places in the list, in its order.
  *
  * The mask says in which part frames show the scene; null for all of them.
  */
-export function framesAt(maps: Maps, { width, height }: Size, { x, y }: Point, mask: Mask | null = null): number[] {
+export function framesAt(quads: Quads, point: Point, mask: Mask | null = null): number[] {
   const found: number[] = [];
-  for (let k = 0; 6 * k < maps.length; k++) {
-    const [a, b, c, d, e, f] = maps.subarray(6 * k, 6 * k + 6);
-    const determinant = a * e - b * d;
-    if (determinant === 0) continue;
-    const u = (e * (x - c) - b * (y - f)) / determinant;
-    const v = (a * (y - f) - d * (x - c)) / determinant;
-    if (u < -0.5 || u > width - 0.5 || v < -0.5 || v > height - 0.5) continue;
-    if (mask === null || depthAt(mask, (u + 0.5) / width, (v + 0.5) / height) >= 0) found.push(k);
+  for (let k = 0; 8 * k < quads.length; k++) {
+    if (!(areaOf(quads, k) > 1e-12)) continue;
+    const [a, b, c, d, e, f, g, h, i] = inverse(planeFromSquare(cornersOf(quads, k)));
+    const w = g * point.x + h * point.y + i;
+    const [u, v] = [(a * point.x + b * point.y + c) / w, (d * point.x + e * point.y + f) / w];
+    if (!(u >= 0 && u <= 1 && v >= 0 && v <= 1)) continue;
+    if (mask === null || depthAt(mask, u, v) >= 0) found.push(k);
   }
   return found;
 }
 
-/** Maps on their way, entry by entry: 0 is `from`, 1 is `to`. */
-export function interpolate(from: Maps, to: Maps, share: number): Maps {
+/** Corners on their way, entry by entry: 0 is `from`, 1 is `to`. */
+export function interpolate(from: Quads, to: Quads, share: number): Quads {
   if (share >= 1) return to;
   return to.map((entry, k) => from[k] + share * (entry - from[k]));
 }
@@ -105,8 +123,8 @@ export function sameFrames(one: LiveMosaic, other: LiveMosaic): boolean {
   return one.numbers.length === other.numbers.length && one.numbers.every((number, k) => number === other.numbers[k]);
 }
 
-function boxOf(maps: Maps, k: number, size: Size): Box {
-  const [x0, y0, x1, y1, x2, y2, x3, y3] = cornersOf(maps, k, size);
+function boxOf(quads: Quads, k: number): Box {
+  const [x0, y0, x1, y1, x2, y2, x3, y3] = quads.subarray(8 * k, 8 * k + 8);
   return {
     left: Math.min(x0, x1, x2, x3),
     top: Math.min(y0, y1, y2, y3),

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
+import type { Affine } from "./affine";
 import { cornersOf, framesAt } from "./mosaic";
 import { halve, Levels, type Level } from "./mosaiclevels";
 import { measureMask } from "./mosaicmask";
+import { mapped, outlineOf } from "./polygon";
 import { drawFrames, type Paints, type Raster } from "./mosaicraster";
 
 const FRAME = { width: 40, height: 30 };
@@ -28,13 +30,22 @@ function sequence(): () => number {
   return () => (state = (state * 48271) % 2147483647) / 2147483647;
 }
 
+/** The corners of frames under affine maps, six numbers each. */
+function quadsOf(...maps: number[][]): Float64Array {
+  return Float64Array.from(
+    maps.flatMap((map) => mapped(outlineOf(FRAME), map as unknown as Affine).flatMap(({ x, y }) => [x, y])),
+  );
+}
+
 function crowd(count: number, random: () => number): Float64Array {
   const maps = Array.from({ length: count }, () => {
     const [angle, scale] = [7 * random(), 0.5 + random()];
     const [cos, sin] = [scale * Math.cos(angle), scale * Math.sin(angle)];
-    return [cos, -sin, 240 * random() - 40, sin, cos, 190 * random() - 40];
+    const map = [cos, -sin, 240 * random() - 40, sin, cos, 190 * random() - 40];
+    // No frame is quite a parallelogram.
+    return quadsOf(map).map((entry) => entry + 4 * random());
   });
-  return Float64Array.from(maps.flat());
+  return Float64Array.from(maps.flatMap((quad) => [...quad]));
 }
 
 describe("frames on a raster", () => {
@@ -47,7 +58,7 @@ describe("frames on a raster", () => {
     drawFrames(raster, view, maps, FRAME, plain(colours));
     const expected = Array.from(raster.pixels, (_, k) => {
       const [x, y] = [(k % 90) + 0.5, Math.floor(k / 90) + 0.5];
-      const top = framesAt(maps, FRAME, { x: (x - view.x) / 0.9, y: (y - view.y) / 0.9 }).pop();
+      const top = framesAt(maps, { x: (x - view.x) / 0.9, y: (y - view.y) / 0.9 }).pop();
       return top === undefined ? 0 : colours[top];
     });
     expect(Array.from(raster.pixels)).toEqual(expected);
@@ -68,14 +79,14 @@ describe("frames on a raster", () => {
       asked.push(place);
       return paints.pictureOf(place, 1);
     };
-    const maps = Float64Array.from([1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 1, 0, 9, 0, -9, 0, 9, -9]);
+    const maps = quadsOf([1, 0, 0, 0, 1, 0], [1, 0, 0, 0, 1, 0], [9, 0, -9, 0, 9, -9]);
     drawFrames(rasterOf(20, 20), STILL, maps, FRAME, { ...paints, pictureOf });
     expect(asked).toEqual([2]);
   });
 
   test("a frame without a picture is blank, a collapsed one is nowhere", () => {
     const raster = rasterOf(50, 40);
-    const maps = Float64Array.from([1, 0, 0.5, 0, 1, 0.5, 0, 0, 9, 0, 0, 9]);
+    const maps = quadsOf([1, 0, 0.5, 0, 1, 0.5], [0, 0, 9, 0, 0, 9]);
     const paints = { ...plain([]), pictureOf: () => null };
     const shown = drawFrames(raster, STILL, maps, FRAME, paints);
     expect(raster.pixels[5 * 50 + 5]).toBe(GREY);
@@ -85,7 +96,7 @@ describe("frames on a raster", () => {
   test("a tint of a quarter is a quarter of its colour", () => {
     const raster = rasterOf(2, 2);
     const paints = { ...plain([RED]), tints: Uint32Array.of(BLUE), tint: 64 };
-    drawFrames(raster, STILL, Float64Array.from([1, 0, 0, 0, 1, 0]), FRAME, paints);
+    drawFrames(raster, STILL, quadsOf([1, 0, 0, 0, 1, 0]), FRAME, paints);
     expect(raster.pixels[0].toString(16)).toBe("ff3f00bf");
   });
 
@@ -93,12 +104,12 @@ describe("frames on a raster", () => {
     const picture: Level = { pixels: Uint32Array.of(RED, BLUE), offset: 0, width: 2, height: 1 };
     const paints = { ...plain([RED]), pictureOf: () => picture };
     const raster = rasterOf(60, 60);
-    drawFrames(raster, STILL, Float64Array.from([1, 0, 0, 0, 1, 0]), FRAME, paints);
+    drawFrames(raster, STILL, quadsOf([1, 0, 0, 0, 1, 0]), FRAME, paints);
     expect([raster.pixels[15 * 60 + 5], raster.pixels[15 * 60 + 34]]).toEqual([RED, BLUE]);
     const turned = rasterOf(60, 60);
-    const quarter = Float64Array.from([0, -1, 40, 1, 0, 5]);
+    const quarter = quadsOf([0, -1, 40, 1, 0, 5]);
     drawFrames(turned, STILL, quarter, FRAME, paints);
-    const [x0, y0, x1, y1] = cornersOf(quarter, 0, FRAME);
+    const [{ x: x0, y: y0 }, { x: x1, y: y1 }] = cornersOf(quarter, 0);
     expect(turned.pixels[Math.round(y0 + 4) * 60 + Math.round(x0 - 4)]).toBe(RED);
     expect(turned.pixels[Math.round(y1 - 4) * 60 + Math.round(x1 - 4)]).toBe(BLUE);
   });
@@ -107,7 +118,7 @@ describe("frames on a raster", () => {
     const picture: Level = { pixels: Uint32Array.of(0xff000000, 0xff0000c8), offset: 0, width: 2, height: 1 };
     const raster = rasterOf(40, 1);
     const paints = { ...plain([RED]), pictureOf: () => picture };
-    drawFrames(raster, STILL, Float64Array.from([1, 0, 0, 0, 1, 0]), FRAME, paints);
+    drawFrames(raster, STILL, quadsOf([1, 0, 0, 0, 1, 0]), FRAME, paints);
     expect(raster.pixels[19] & 255).toBeGreaterThan(90);
     expect(raster.pixels[20] & 255).toBeLessThan(110);
   });
@@ -120,11 +131,11 @@ describe("frames that show the scene in a part of them", () => {
   const round = maskOf(isRound);
   /** A ring with a spot in the middle, which a row enters and leaves three times. */
   const target = maskOf((x, y) => Math.abs(Math.hypot(x - 40, y - 30) - 18) > 6 && isRound(x, y));
-  const ONE = Float64Array.of(1, 0, 0, 0, 1, 0);
+  const ONE = quadsOf([1, 0, 0, 0, 1, 0]);
 
   test("a dark corner does not hide the frame beneath, the round part does", () => {
     const raster = rasterOf(60, 40);
-    const maps = Float64Array.of(1, 0, -20, 0, 1, -15, ...ONE); // the middle of the lower one is the other's corner
+    const maps = quadsOf([1, 0, -20, 0, 1, -15], [1, 0, 0, 0, 1, 0]); // the middle of the lower one is the other's corner
     const tints = Uint32Array.of(RED, BLUE);
     drawFrames(raster, STILL, maps, FRAME, { pictureOf: () => null, blank: GREY, tints, tint: 256, mask: round });
     expect([raster.pixels[60 + 1], raster.pixels[15 * 60 + 20], raster.pixels[60 + 38]]).toEqual([RED, BLUE, 0]);
@@ -138,7 +149,7 @@ describe("frames that show the scene in a part of them", () => {
     const shown = drawFrames(raster, view, maps, FRAME, { pictureOf: () => null, blank: GREY, tints, tint: 256, mask });
     const expected = Array.from(raster.pixels, (_, k) => {
       const [x, y] = [(k % 150) + 0.5, Math.floor(k / 150) + 0.5];
-      const top = framesAt(maps, FRAME, { x: (x - view.x) / 0.9, y: (y - view.y) / 0.9 }, mask).pop();
+      const top = framesAt(maps, { x: (x - view.x) / 0.9, y: (y - view.y) / 0.9 }, mask).pop();
       return top === undefined ? 0 : tints[top];
     });
     expect(Array.from(raster.pixels)).toEqual(expected);

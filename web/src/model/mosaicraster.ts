@@ -3,10 +3,13 @@
  * A canvas would draw all frames, the lower ones beneath the upper: with thousands of frames of one place that takes
  * seconds without a graphics card, and memory with one.
  */
-import type { Maps } from "./mosaic";
+import type { Point } from "./affine";
+import type { Homography } from "./homography";
+import { homographyOf, inverse } from "./homography";
+import { areaOf, cornersOf, planeFromSquare, type Quads } from "./mosaic";
 import type { Level } from "./mosaiclevels";
 import { depthAt, STEEPEST, type Mask } from "./mosaicmask";
-import type { View } from "./mosaicview";
+import { screenFromPlane, type View } from "./mosaicview";
 import type { Size } from "./polygon";
 
 /** A picture whose pixels are whole numbers, red in the lowest byte and opacity in the highest; 0 is empty. */
@@ -32,13 +35,13 @@ export interface Paints {
  *
  * Returns how many pixels of the raster show each frame.
  */
-export function drawFrames(raster: Raster, view: View, maps: Maps, frame: Size, paints: Paints): Uint32Array {
-  const shown = new Uint32Array(maps.length / 6);
+export function drawFrames(raster: Raster, view: View, quads: Quads, frame: Size, paints: Paints): Uint32Array {
+  const shown = new Uint32Array(quads.length / 8);
   // Where a pixel is taken: one after the last of the run that was drawn with it. So a row is passed in leaps.
   const beyond = new Uint16Array(raster.width * raster.height);
   let free = raster.width * raster.height;
   for (let place = shown.length - 1; place >= 0 && free > 0; place--) {
-    shown[place] = drawFrame(raster, beyond, view, maps.subarray(6 * place, 6 * place + 6), frame, paints, place);
+    shown[place] = drawFrame(raster, beyond, view, quads, frame, paints, place);
     free -= shown[place];
   }
   return shown;
@@ -48,44 +51,45 @@ function drawFrame(
   { pixels, width: columns, height: rows }: Raster,
   beyond: Uint16Array,
   view: View,
-  map: Maps,
+  quads: Quads,
   { width, height }: Size,
   paints: Paints,
   place: number,
 ): number {
-  const [a, b, d, e] = [0, 1, 3, 4].map((k) => view.scale * map[k]);
-  const [c, f] = [view.scale * map[2] + view.x, view.scale * map[5] + view.y];
-  const determinant = a * e - b * d;
-  if (!(Math.abs(determinant) > 1e-12)) return 0;
-  const picture = paints.pictureOf(place, Math.sqrt(Math.abs(determinant)) * width);
+  const area = view.scale ** 2 * areaOf(quads, place);
+  if (!(area > 1e-12)) return 0;
+  const corners = cornersOf(quads, place).map((corner) => screenFromPlane(view, corner));
+  const [a, b, c, d, e, f, g, h, i] = oriented(inverse(planeFromSquare(corners)), corners);
+  const picture = paints.pictureOf(place, Math.sqrt(area / (width * height)) * width);
   const tint = paints.tints === null ? 0 : paints.tint;
   const colour = paints.tints === null ? 0 : paints.tints[place];
   const blank = mix(paints.blank, colour, tint);
   const { mask } = paints;
   // Of a picture's pixels those at the border of the mask are dark in part.
   const border = mask === null || picture === null ? 0 : (BORDER * mask.width) / picture.width;
-
-  // The frame's own coordinates, from 0 to 1, at the middle of a pixel: across + column · acrossStep, and so on.
-  // A step of 0 would make a row begin nowhere; this one is as good.
-  const acrossStep = e / determinant / width || 1e-30;
-  const downStep = -d / determinant / height || 1e-30;
-  // How much deeper in the mask a column can lie than the one before it, or less deep.
-  const [maskColumns, maskRows] = [acrossStep * (mask?.width ?? 0), downStep * (mask?.height ?? 0)];
-  const steepest = STEEPEST * Math.max(Math.abs(maskColumns), Math.abs(maskRows));
-  const [top, bottom] = extent(d * width, e * height, f - 0.5 * (d + e));
+  const ys = corners.map(({ y }) => y);
+  const bottom = Math.min(rows, Math.max(...ys) - 0.5);
   let drawn = 0;
-  for (let row = Math.max(0, Math.ceil(top - 0.5)); row < Math.min(rows, bottom - 0.5); row++) {
-    const x = 0.5 - c;
-    const y = row + 0.5 - f;
-    const across = ((e * x - b * y) / determinant + 0.5) / width;
-    const down = ((a * y - d * x) / determinant + 0.5) / height;
+  for (let row = Math.max(0, Math.ceil(Math.min(...ys) - 0.5)); row < bottom; row++) {
+    // The frame's own coordinates, from 0 to 1, at the middle of a pixel are U/W and V/W; each of the three is its value
+    // at column 0 plus a step for every column.
+    const y = row + 0.5;
+    const [u0, v0, w0] = [0.5 * a + b * y + c, 0.5 * d + e * y + f, 0.5 * g + h * y + i];
     // Where the row enters and leaves the frame, by its sides and by its top and bottom.
-    const left = -across / acrossStep;
-    const right = (1 - across) / acrossStep;
-    const upper = -down / downStep;
-    const lower = (1 - down) / downStep;
-    let column = Math.ceil(Math.max(0, Math.min(left, right), Math.min(upper, lower)));
-    const last = Math.ceil(Math.min(columns, Math.max(left, right), Math.max(upper, lower))) - 1;
+    span.first = 0;
+    span.end = columns;
+    narrow(span, u0, a);
+    narrow(span, w0 - u0, g - a);
+    narrow(span, v0, d);
+    narrow(span, w0 - v0, g - d);
+    let column = Math.ceil(span.first);
+    const last = Math.ceil(span.end) - 1;
+    // How much deeper in the mask a column can lie than the one before it, or less deep. The derivatives of U/W and V/W
+    // are a constant of the row over W², and W is least at one end.
+    const least = Math.min(w0 + column * g, w0 + last * g) ** 2;
+    const across = (Math.abs(a * w0 - u0 * g) * (mask?.width ?? 0)) / least;
+    const down = (Math.abs(d * w0 - v0 * g) * (mask?.height ?? 0)) / least;
+    const steepest = STEEPEST * Math.max(across, down);
     // One after the last column of which it is known that the frame shows the scene there.
     let end = mask === null ? last + 1 : column;
     for (const line = row * columns; column <= last; ) {
@@ -96,8 +100,9 @@ function drawFrame(
         column = taken;
         continue;
       }
-      const u = across + column * acrossStep;
-      const v = down + column * downStep;
+      const w = w0 + column * g;
+      const u = (u0 + column * a) / w;
+      const v = (v0 + column * d) / w;
       if (mask !== null && column >= end) {
         const depth = depthAt(mask, u, v) - border;
         const alike = Math.max(1, Math.floor(Math.abs(depth) / steepest));
@@ -116,13 +121,23 @@ function drawFrame(
   return drawn;
 }
 
+const span = { first: 0, end: 0 };
+
+/** Leave of a span of columns those where a value that grows by a step a column is not negative. */
+function narrow(span: { first: number; end: number }, value: number, step: number): void {
+  if (step > 0) span.first = Math.max(span.first, -value / step);
+  else if (step < 0) span.end = Math.min(span.end, -value / step);
+  else if (value < 0) span.end = 0;
+}
+
+/** The same map with positive depths where a quad is. */
+function oriented(map: Homography, [corner]: readonly Point[]): Homography {
+  const depth = map[6] * corner!.x + map[7] * corner!.y + map[8];
+  return depth > 0 ? map : homographyOf(map.map((entry) => -entry));
+}
+
 /** Pixels of the picture that is drawn, whatever its size. */
 const BORDER = 1;
-
-/** The smallest and the largest of a frame's corners in one direction. */
-function extent(across: number, down: number, corner: number): [number, number] {
-  return [corner + Math.min(0, across) + Math.min(0, down), corner + Math.max(0, across) + Math.max(0, down)];
-}
 
 /** The colour at a place of a picture, 0 to 1 across and down, between its four nearest pixels. */
 function sample({ pixels, offset, width, height }: Level, across: number, down: number): number {

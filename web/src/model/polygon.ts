@@ -37,6 +37,16 @@ export function contains({ width, height }: Size, { x, y }: Point): boolean {
   return x >= -0.5 && y >= -0.5 && x <= width - 0.5 && y <= height - 0.5;
 }
 
+/** Tell whether a point is inside of a polygon. */
+export function isInside(polygon: Polygon, { x, y }: Point): boolean {
+  let inside = false;
+  polygon.forEach((from, index) => {
+    const to = polygon[(index + 1) % polygon.length]!;
+    if (from.y > y !== to.y > y && x < from.x + ((y - from.y) / (to.y - from.y)) * (to.x - from.x)) inside = !inside;
+  });
+  return inside;
+}
+
 /** Return the part of a polygon inside a convex one; empty where they are apart. */
 export function intersect(subject: Polygon, window: Polygon): Polygon {
   const turn = Math.sign(signedArea(window));

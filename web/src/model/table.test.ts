@@ -11,7 +11,7 @@ const row = (i: number, j: number, also: Partial<AnswerRow> = {}): AnswerRow => 
   author: "person",
   landmarks: 4,
   residual_px: 1,
-  held: false,
+  rejected: false,
   reason: "",
   seconds: 3,
   ...also,
@@ -39,7 +39,7 @@ describe("order", () => {
 
   test.each<[Column, Partial<AnswerRow>, Partial<AnswerRow>]>([
     ["verdict", { verdict: "yes" }, { verdict: "no" }],
-    ["verdict", { verdict: "yes" }, { verdict: "yes", held: true }],
+    ["verdict", { verdict: "yes" }, { verdict: "yes", rejected: true }],
     ["author", { author: "matcher" }, { author: "person" }],
     ["landmarks", { landmarks: 9 }, { landmarks: 10 }],
     ["residual", { residual_px: 9 }, { residual_px: 10 }],

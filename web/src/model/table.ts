@@ -73,8 +73,8 @@ function compare(one: AnswerRow, other: AnswerRow, column: Column, sign: number)
 function valueIn(row: AnswerRow, column: Exclude<Column, "pair">): number | string | null {
   switch (column) {
     case "verdict":
-      // What is held stands between the yes that count and the no.
-      return VERDICTS.indexOf(row.verdict) + (row.held ? 0.5 : 0);
+      // What is rejected stands between the yes that count and the no.
+      return VERDICTS.indexOf(row.verdict) + (row.rejected ? 0.5 : 0);
     case "author":
       return row.author;
     case "landmarks":

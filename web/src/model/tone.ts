@@ -1,5 +1,5 @@
 /** Colours of landmarks, by how far their two sides are apart. */
-import { SIGMA_PX } from "./fit";
+import { SIGMA_PX } from "./pose";
 import type { Landmark } from "./messages";
 
 export type LandmarkTone = "good" | "warn" | "bad" | "off";

@@ -42,15 +42,16 @@ function moreAnswers(state: State, forecast: Forecast | null): string | null {
 
 /** Say why a pair is shown. */
 export function whyAsked(question: Question, forecast: Forecast | null): string {
-  const parts = [`overlap by position ${percent(question.position)}, by looks ${percent(question.looks)}`];
-  parts.push(`place known to ± ${px(question.unknown_px)} px`);
+  const by = `by place alone ${percent(question.position)}, by looks alone ${percent(question.looks)}`;
+  const parts = [`overlap ${percent(question.overlap)} likely (${by})`];
+  parts.push(question.joined ? `place known to ± ${px(question.unknown_px)} px` : "nothing joins the two frames yet");
   const gain = forecast === null ? null : gainOf(forecast);
   if (gain !== null) parts.push(gain);
   return `${question.suggested ? "Asked because" : "You picked this pair"}: ${parts.join("; ")}.`;
 }
 
 function gainOf({ now_px, after_yes_px }: Forecast): string | null {
-  if (!(now_px > 0)) return null;
+  if (!(now_px > 0) || after_yes_px === null) return null;
   const share = 1 - after_yes_px / now_px;
   if (share < 0.005) return "a yes would remove hardly any of the error";
   return `a yes would remove ${percent(share)} of the error (${px(now_px)} → ${px(after_yes_px)} px)`;

@@ -5,18 +5,18 @@ import type { Api } from "./api";
 import { ConflictError, UnreachableError } from "./api";
 import { Application } from "./application";
 
-const zeros = Array.from({ length: 36 }, () => 0);
-const map = [1, 0, 0, 0, 1, 0];
+const zeros = Array.from({ length: 64 }, () => 0);
+const map = [1, 0, 0, 0, 1, 0, 0, 0, 1];
 
 function stateAt(revision: number, more: Partial<State> = {}): State {
   const counts = { yes: 0, no: 0, unsure: 0, by_person: revision };
   const common = { stage: "asking", name: "film", source: "film.mp4", queue: "all", folder: "/film", usable: 9 };
-  return { ...common, revision, counts, width: 320, height: 240, parts: 1, ...more } as State;
+  return { ...common, revision, counts, width: 320, height: 240, lens: null, parts: 1, ...more } as State;
 }
 
 function questionOf(i: number, j: number, revision: number, suggested = true): Question {
-  const looks = { label_i: "", label_j: "", position: 0, looks: 0, unknown_px: 0 };
-  const maps = { i_from_j: map, j_from_i: map, covariance_i: zeros, covariance_j: zeros };
+  const looks = { label_i: "", label_j: "", overlap: 0, position: 0, looks: 0, joined: true, unknown_px: 0 };
+  const maps = { i_from_j: map, covariance: zeros, noise: 1 };
   return { ...looks, ...maps, i, j, revision, suggested, answer: null };
 }
 

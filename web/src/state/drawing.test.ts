@@ -6,12 +6,12 @@ import { Drafts } from "./drafts";
 import { Drawing } from "./drawing";
 
 const frame = { width: 320, height: 240 };
-const zeros = Array.from({ length: 36 }, () => 0);
+const zeros = Array.from({ length: 64 }, () => 0);
 
 function question(i: number, j: number, answer: Question["answer"] = null): Question {
-  const map = [1, 0, 0, 0, 1, 0];
-  const common = { revision: 1, label_i: "", label_j: "", suggested: true, position: 0, looks: 0, unknown_px: 0 };
-  return { ...common, i, j, i_from_j: map, j_from_i: map, covariance_i: zeros, covariance_j: zeros, answer };
+  const map = [1, 0, 0, 0, 1, 0, 0, 0, 1];
+  const common = { revision: 1, label_i: "", label_j: "", suggested: true, overlap: 0, position: 0, looks: 0 };
+  return { ...common, i, j, joined: true, unknown_px: 0, i_from_j: map, covariance: zeros, noise: 1, answer };
 }
 
 function add(x: number) {
@@ -32,7 +32,7 @@ describe("a drawing", () => {
     } as Storage;
     drafts = new Drafts(storage, "project");
     drawing = new Drawing();
-    drawing.load(question(1, 9), frame, drafts);
+    drawing.load(question(1, 9), frame, null, drafts);
   });
 
   it("undoes and redoes step by step", () => {
@@ -58,16 +58,16 @@ describe("a drawing", () => {
     drawing.edit(add(5));
     drawing.edit((draft) => begin(draft, "j", { x: 3, y: 3 }, { x: 4, y: 4 }));
     const reloaded = new Drawing();
-    reloaded.load(question(1, 9), frame, drafts);
+    reloaded.load(question(1, 9), frame, null, drafts);
     expect(reloaded.draft.value.landmarks).toHaveLength(1);
     expect(reloaded.draft.value.open?.point).toEqual({ x: 3, y: 3 });
   });
 
   it("keeps each pair’s landmarks apart", () => {
     drawing.edit(add(5));
-    drawing.load(question(2, 9), frame, drafts);
+    drawing.load(question(2, 9), frame, null, drafts);
     expect(drawing.draft.value.landmarks).toHaveLength(0);
-    drawing.load(question(1, 9), frame, drafts);
+    drawing.load(question(1, 9), frame, null, drafts);
     expect(drawing.draft.value.landmarks).toHaveLength(1);
   });
 
@@ -81,15 +81,15 @@ describe("a drawing", () => {
   it("brings landmarks back when their answer is undone", () => {
     drawing.edit(add(5));
     drawing.settle(1, 9, drawing.draft.value.landmarks);
-    drawing.load(question(2, 9), frame, drafts);
-    drawing.load(question(1, 9), frame, drafts);
+    drawing.load(question(2, 9), frame, null, drafts);
+    drawing.load(question(1, 9), frame, null, drafts);
     expect(drawing.draft.value.landmarks).toHaveLength(1);
   });
 
   it("begins an answered pair with the landmarks of its answer", () => {
     const landmarks = complete(begin(drawing.draft.value, "i", { x: 1, y: 1 }, { x: 2, y: 2 })).landmarks;
     const answer: Given = { verdict: "yes", landmarks: [...landmarks], author: "person", reason: "" };
-    drawing.load(question(3, 9, answer), frame, drafts);
+    drawing.load(question(3, 9, answer), frame, null, drafts);
     expect(drawing.draft.value.landmarks).toEqual(landmarks);
     expect(drawing.isTouched).toBe(false);
     drawing.edit((draft) => toggle(draft, 0));
@@ -98,7 +98,7 @@ describe("a drawing", () => {
 
   it("goes on when the same pair comes again with news of the mosaic", () => {
     drawing.edit(add(5));
-    drawing.load({ ...question(1, 9), revision: 2 }, frame, drafts);
+    drawing.load({ ...question(1, 9), revision: 2 }, frame, null, drafts);
     expect(drawing.draft.value.landmarks).toHaveLength(1);
     expect(drawing.canUndo).toBe(true);
   });

@@ -3,7 +3,7 @@ import type { Draft } from "../model/draft";
 import { draftOf, drawnAlike, EMPTY } from "../model/draft";
 import type { Knowledge } from "../model/knowledge";
 import { knowledgeOf } from "../model/knowledge";
-import type { Landmark, Proposal, Question } from "../model/messages";
+import type { Landmark, LensNumbers, Proposal, Question } from "../model/messages";
 import type { Size } from "../model/polygon";
 import type { Drafts } from "./drafts";
 import { Cell } from "./observable";
@@ -17,6 +17,7 @@ export class Drawing {
 
   #question: Question | null = null;
   #frame: Size = { width: 1, height: 1 };
+  #lens: LensNumbers | null = null;
   #drafts: Drafts | null = null;
   #first: Draft = EMPTY;
   #before: Draft[] = [];
@@ -33,10 +34,11 @@ export class Drawing {
   }
 
   /** Begin a pair with what was drawn on it before: not confirmed, taken back, or answered. */
-  load(question: Question | null, frame: Size, drafts: Drafts | null): void {
+  load(question: Question | null, frame: Size, lens: LensNumbers | null, drafts: Drafts | null): void {
     const goesOn = question !== null && isSamePair(question, this.#question) && this.isTouched;
     this.#question = question;
     this.#frame = frame;
+    this.#lens = lens;
     this.#drafts = drafts;
     if (goesOn) return this.#draw(this.draft.value);
     const answered = question?.answer?.landmarks ?? [];
@@ -125,7 +127,7 @@ export class Drawing {
 
   #draw(draft: Draft): void {
     const question = this.#question;
-    const knowledge = question === null ? null : knowledgeOf(question, draft.landmarks, this.#frame);
+    const knowledge = question === null ? null : knowledgeOf(question, draft.landmarks, this.#frame, this.#lens);
     // Both before either is announced: who hears of one reads the other.
     const announcements = [this.draft.place(draft), this.knowledge.place(knowledge)];
     for (const announce of announcements) announce?.();

@@ -4,7 +4,7 @@ import { add, apply, invert, scaled } from "../model/affine";
 import { ellipseOf } from "../model/covariance";
 import type { Open } from "../model/draft";
 import { abandon, adopt, begin, complete, move, remove, select, steer, step, toggle } from "../model/draft";
-import { pointOf } from "../model/fit";
+import { pointOf } from "../model/pose";
 import { other } from "../model/knowledge";
 import type { Side } from "../model/messages";
 import { contains } from "../model/polygon";

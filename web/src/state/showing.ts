@@ -40,8 +40,8 @@ export class Showing {
       for (const one of loaded) if (one.status === "rejected") this.voice.say(String(one.reason.message), "warning");
     }
     if (!isSamePair(question, this.question.value)) this.#since = performance.now();
-    const { width, height } = state ?? { width: 1, height: 1 };
-    this.drawing.load(question, { width, height }, drafts);
+    const { width, height, lens } = state ?? { width: 1, height: 1, lens: null };
+    this.drawing.load(question, { width, height }, lens, drafts);
     this.question.set(question);
   }
 

@@ -69,7 +69,7 @@ export class Snapping {
 
   #ask({ x_i, y_i, x_j, y_j }: Landmark, moving: Side, radius: number): Promise<Snapped> {
     const { i, j } = this.app.drawing.question!;
-    const i_from_j = [...this.app.drawing.knowledge.value!.pose];
+    const i_from_j = [...this.app.drawing.knowledge.value!.relation.tangent("j", { x: x_j, y: y_j })];
     return this.app.api.snap({ i, j, x_i, y_i, x_j, y_j, moving, i_from_j, radius });
   }
 

@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from smalti.errors import UnknownNameError
 from smalti.geometry.homography import invert_homographies
@@ -18,7 +17,7 @@ from smalti.rendering.blends.multiband import MultibandPainting, levels_for, rea
 from smalti.rendering.blends.overlay import OverlayPainting
 from smalti.rendering.blends.painting import Technique
 from smalti.rendering.blends.patches import PatchPainting
-from smalti.rendering.canvas import Canvas, Window, boxes_within, frame_boxes
+from smalti.rendering.canvas import Canvas, Window, boxes_within
 from smalti.rendering.layout import Layout
 from smalti.rendering.light.correction import Light
 from smalti.rendering.seams.selection import select_frames
@@ -38,7 +37,7 @@ def technique_of(blend: Blend, canvas: Canvas, layout: Layout, even_light: bool)
     light = lru_cache(maxsize=4096)(layout.exposure(even_light).light)
     canvas_from_frame = canvas.canvas_from_frame(layout.mosaic_from_frame)
     if blend in ("feather", "median"):
-        return _mix(blend, canvas_from_frame, layout, light)
+        return _mix(blend, canvas, layout, light)
     patchwork = layout.patchwork(canvas, even_light)
     if blend == "none":
         return Technique(
@@ -56,23 +55,21 @@ def technique_of(blend: Blend, canvas: Canvas, layout: Layout, even_light: bool)
     )
 
 
-def _mix(
-    blend: Blend, canvas_from_frame: NDArray[np.float64], layout: Layout, light: Callable[[int], Light]
-) -> Technique:
+def _mix(blend: Blend, canvas: Canvas, layout: Layout, light: Callable[[int], Light]) -> Technique:
     """Paint with all frames that see a place, or for the median with enough of them."""
-    frame_from_canvas = invert_homographies(canvas_from_frame)
-    places = np.arange(len(canvas_from_frame))
+    frame_from_canvas = invert_homographies(canvas.canvas_from_frame(layout.mosaic_from_frame))
+    places = np.arange(len(frame_from_canvas))
     if blend == "median":
         quality = layout.groundwork().quality
-        places = select_frames(layout.mosaic_from_frame, layout.feather.weights, quality, MEDIAN_VIEWS)
+        places = select_frames(layout.mosaic_from_frame, layout.lens, layout.feather.weights, quality, MEDIAN_VIEWS)
     method = MEDIAN if blend == "median" else FEATHER
 
-    boxes = frame_boxes(canvas_from_frame[places], layout.width, layout.height)
+    boxes = layout.boxes(canvas)[places]
 
     def begin(tile: Window) -> OverlayPainting:
         touching, parts = boxes_within(boxes, tile)
         touched = {int(places[n]): Window.between(*part) for n, part in zip(touching, parts.tolist(), strict=True)}
-        return OverlayPainting(method, tile, touched, frame_from_canvas, layout.feather, light)
+        return OverlayPainting(method, tile, touched, frame_from_canvas, layout.lens, layout.feather, light)
 
     bytes_per_pixel = 4 * SLOTS + 20 if blend == "median" else 28
     return Technique(begin, lambda window, pool: None, levels=1, reach=0, bytes_per_pixel=bytes_per_pixel)

@@ -9,7 +9,7 @@ from smalti.compiled import compiled
 from smalti.rendering.blends.overlay import Method
 from smalti.rendering.blends.painting import to_bytes
 from smalti.rendering.sampling.feather import weight_at
-from smalti.rendering.sampling.kernels import brighten, cubic, position
+from smalti.rendering.sampling.kernels import Bending, brighten, cubic, position, seen_position
 
 
 def _begin(shape: tuple[int, int], frames: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -27,6 +27,7 @@ def _add_weighted(
     pixels: NDArray[np.uint8],
     source_from_frame: NDArray[np.float64],
     frame_from_canvas: NDArray[np.float64],
+    bending: Bending,
     gains: NDArray[np.float32],
     flatness: NDArray[np.float32],
     table_from_frame: NDArray[np.float64],
@@ -38,7 +39,7 @@ def _add_weighted(
 ) -> None:
     for row in range(weight_sums.shape[0]):
         for column in range(weight_sums.shape[1]):
-            x, y = position(frame_from_canvas, left + column, top + row)
+            x, y = seen_position(frame_from_canvas, bending, left + column, top + row)
             weight = weight_at(weights, x, y)
             if weight <= 0.0:
                 continue

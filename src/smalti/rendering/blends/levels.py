@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled
+from smalti.geometry.lens import Lens
 from smalti.rendering.blends.painting import to_bytes
 from smalti.rendering.canvas import Window
 from smalti.rendering.light.correction import Light
-from smalti.rendering.sampling.kernels import brighten, cubic, linear, position
+from smalti.rendering.sampling.kernels import Bending, bending_of, brighten, cubic, linear, seen_position
 from smalti.rendering.sampling.pyramid import FramePyramid
 
 
@@ -35,6 +36,7 @@ class LevelSums:
         self,
         frame: FramePyramid,
         frame_from_canvas: NDArray[np.float64],
+        lens: Lens,
         light: Light,
         shown: NDArray[np.bool_],
         around: Window,
@@ -51,12 +53,14 @@ class LevelSums:
             if part.is_empty:
                 return
             source = _source_level(frame, frame_from_canvas, number)
+            source_from_frame = frame.level_from_frame(source)
             step = 2.0**number
             canvas_from_level = np.diag([step, step, 1.0])
             finer = np.empty((part.height, part.width, 3), dtype=np.float32)
             _add_level(
                 frame.levels[source],
-                frame.level_from_frame(source) @ frame_from_canvas @ canvas_from_level,
+                source_from_frame @ frame_from_canvas @ canvas_from_level,
+                bending_of(lens, source_from_frame),
                 number == 0,
                 light.gains,
                 light.flatness,
@@ -156,6 +160,7 @@ def _halve(weights: NDArray[np.float32], halved: NDArray[np.float32]) -> None:
 def _add_level(
     pixels: NDArray[np.uint8],
     source_from_level: NDArray[np.float64],
+    bending: Bending,
     finest: bool,
     gains: NDArray[np.float32],
     flatness: NDArray[np.float32],
@@ -181,7 +186,7 @@ def _add_level(
             if weight <= 0.0:
                 continue
             x_level = left + column
-            x, y = position(source_from_level, x_level, y_level)
+            x, y = seen_position(source_from_level, bending, x_level, y_level)
             colour = cubic(pixels, x, y) if finest else linear(pixels, x, y)
             bright = brighten(flatness, table_from_pixels, x, y)
             before = (x_level >> 1) - coarser_left

@@ -12,7 +12,7 @@ from smalti.compiled import compiled
 from smalti.rendering.blends.overlay import Method
 from smalti.rendering.blends.painting import to_bytes
 from smalti.rendering.sampling.feather import weight_at
-from smalti.rendering.sampling.kernels import brighten, cubic, position
+from smalti.rendering.sampling.kernels import Bending, brighten, cubic, position, seen_position
 
 VIEWS = 15
 """Frames that shall see every place; more of a video tell little more."""
@@ -39,6 +39,7 @@ def _collect(
     pixels: NDArray[np.uint8],
     source_from_frame: NDArray[np.float64],
     frame_from_canvas: NDArray[np.float64],
+    bending: Bending,
     gains: NDArray[np.float32],
     flatness: NDArray[np.float32],
     table_from_frame: NDArray[np.float64],
@@ -51,7 +52,7 @@ def _collect(
     """Put a frame's colours into free slots, or into those of frames that see a pixel nearer to their border."""
     for row in range(weights.shape[0]):
         for column in range(weights.shape[1]):
-            x, y = position(frame_from_canvas, left + column, top + row)
+            x, y = seen_position(frame_from_canvas, bending, left + column, top + row)
             depth = weight_at(feather, x, y)
             if depth <= 0.0:
                 continue

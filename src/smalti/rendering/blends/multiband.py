@@ -57,7 +57,8 @@ class MultibandPainting:
         """Add one of them."""
         box = self._boxes[place]
         shown = self._shown[box.slices_in(self._around)] == place
-        self._sum.add(frame, self._patchwork.frame_from_canvas[place], self._light(place), shown, box)
+        frame_from_canvas = self._patchwork.frame_from_canvas[place]
+        self._sum.add(frame, frame_from_canvas, self._patchwork.lens, self._light(place), shown, box)
 
     def finish(self) -> NDArray[np.uint8]:
         """Return (h, w, 4), RGBA."""

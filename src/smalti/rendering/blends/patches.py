@@ -11,7 +11,7 @@ from smalti.compiled import compiled
 from smalti.rendering.blends.painting import to_bytes
 from smalti.rendering.canvas import Window
 from smalti.rendering.light.correction import Light
-from smalti.rendering.sampling.kernels import brighten, cubic, position
+from smalti.rendering.sampling.kernels import Bending, bending_of, brighten, cubic, seen_position
 from smalti.rendering.sampling.pyramid import FramePyramid
 from smalti.rendering.seams.candidates import NONE
 from smalti.rendering.seams.patchwork import Patchwork
@@ -32,10 +32,11 @@ class PatchPainting:
 
     def add(self, place: int, frame: FramePyramid) -> None:
         """Add one of them."""
-        light = self._light(place)
+        light, level_from_frame = self._light(place), frame.level_from_frame(0)
         _fill_shown(
             frame.levels[0],
-            frame.level_from_frame(0) @ self._patchwork.frame_from_canvas[place],
+            level_from_frame @ self._patchwork.frame_from_canvas[place],
+            bending_of(self._patchwork.lens, level_from_frame),
             light.gains,
             light.flatness,
             light.table_from_pixels(frame.frame_from_level(0)),
@@ -55,6 +56,7 @@ class PatchPainting:
 def _fill_shown(
     pixels: NDArray[np.uint8],
     source_from_canvas: NDArray[np.float64],
+    bending: Bending,
     gains: NDArray[np.float32],
     flatness: NDArray[np.float32],
     table_from_pixels: NDArray[np.float64],
@@ -68,7 +70,7 @@ def _fill_shown(
         for column in range(shown.shape[1]):
             if shown[row, column] != place:
                 continue
-            x, y = position(source_from_canvas, left + column, top + row)
+            x, y = seen_position(source_from_canvas, bending, left + column, top + row)
             bright = brighten(flatness, table_from_pixels, x, y)
             red, green, blue = cubic(pixels, x, y)
             colours[row, column, 0] = red * bright * gains[0]

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from smalti.compiled import compiled
 from smalti.geometry.homography import invert_homographies, project
+from smalti.geometry.lens import Lens
+from smalti.geometry.outline import Outline
 from smalti.rendering.light.survey import Survey
 from smalti.rendering.sampling.kernels import look_up
 
@@ -41,7 +43,11 @@ class Comparison:
 
 
 def compare(
-    survey: Survey, mosaic_from_frame: NDArray[np.float64], pairs: NDArray[np.int64], seen: NDArray[np.bool_]
+    survey: Survey,
+    mosaic_from_frame: NDArray[np.float64],
+    lens: Lens,
+    pairs: NDArray[np.int64],
+    seen: NDArray[np.bool_],
 ) -> Comparison:
     """Compare the frames of each pair (n, 2) on a grid of the first, but where it is too dark or too bright.
 
@@ -53,6 +59,7 @@ def compare(
     frame_from_cell = invert_homographies(cell_from_frame)
     cell_from_mosaic = cell_from_frame @ invert_homographies(mosaic_from_frame)
     mosaic_from_cell = mosaic_from_frame @ frame_from_cell
+    lens = _in_cells(lens, cell_from_frame)
     found: list[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]] = []
     most = max(FEWEST_POINTS, MOST_POINTS // max(len(pairs), 1))
     for pair in pairs:
@@ -60,7 +67,7 @@ def compare(
         for cells in grids:
             # Between cells in both frames: reading there smooths, and what is smoother in one looks darker in it.
             in_i = cells + 0.5
-            in_j = project(cell_from_mosaic[j] @ mosaic_from_cell[i], in_i)
+            in_j = lens.bend(project(cell_from_mosaic[j] @ mosaic_from_cell[i], lens.straighten(in_i)))
             values = np.empty((len(cells), 2, 4))
             inside = _read_seen(read(int(i)), seen, in_i, values[:, 0])
             inside &= _read_seen(read(int(j)), seen, in_j, values[:, 1])
@@ -80,6 +87,11 @@ def compare(
     # One more than the sharpness: a featureless place has none.
     values[:, :, 3] += 1.0
     return Comparison(all_pairs, points, np.log(values))
+
+
+def _in_cells(lens: Lens, cell_from_frame: NDArray[np.float64]) -> Lens:
+    corners = project(cell_from_frame, lens.outline.corners)
+    return Lens(Outline(*corners[0], *corners[2]), lens.k1, lens.k2)
 
 
 def grid_of(seen: NDArray[np.bool_], survey: Survey) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.geometry.outline import Outline
+from smalti.geometry.lens import Lens
 from smalti.rendering.light.average import average_view
 from smalti.rendering.light.comparison import compare, seen_cells
 from smalti.rendering.light.exposure import Exposure, estimate_exposure
@@ -31,6 +31,7 @@ def lay_groundwork(
     frames: FrameReader,
     numbers: list[int],
     mosaic_from_frame: NDArray[np.float64],
+    lens: Lens,
     mask: NDArray[np.bool_],
     sigma_px: NDArray[np.float64],
     folder: Path,
@@ -40,9 +41,9 @@ def lay_groundwork(
     height, width = mask.shape
     survey = Survey(folder, numbers, width, height)
     survey.look(frames, on_frame)
-    pairs = find_neighbours(mosaic_from_frame, Outline.of_pixels(width, height))
+    pairs = find_neighbours(mosaic_from_frame, lens.outline)
     seen = seen_cells(mask, survey)
-    comparison = compare(survey, mosaic_from_frame, pairs, seen)
+    comparison = compare(survey, mosaic_from_frame, lens, pairs, seen)
     exposure = estimate_exposure(len(numbers), comparison, average_view(survey, mosaic_from_frame, seen), mask)
     return Groundwork(survey, exposure, rate_frames(exposure.sharpness, sigma_px))
 

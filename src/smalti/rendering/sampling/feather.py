@@ -9,8 +9,10 @@ from scipy import ndimage
 
 from smalti.compiled import compiled
 from smalti.errors import InputError
+from smalti.geometry.lens import Lens
+from smalti.geometry.outline import Outline
 from smalti.rendering.canvas import Window
-from smalti.rendering.sampling.kernels import position
+from smalti.rendering.sampling.kernels import Bending, bending_of, seen_position
 
 # A covered pixel on the very border still counts, if no other frame is there.
 _LEAST_WEIGHT = 1e-6
@@ -32,10 +34,14 @@ class Feather:
         """Whether frames have no hidden pixels."""
         self._hidden, self._nearest_seen = _match_hidden(mask)
 
-    def weigh(self, frame_from_canvas: NDArray[np.float64], window: Window) -> NDArray[np.float32]:
+    def weigh(
+        self, frame_from_canvas: NDArray[np.float64], window: Window, lens: Lens | None = None
+    ) -> NDArray[np.float32]:
         """Return the frame's weight (h, w) at the window's pixels: 0 outside the mask, more than 0 inside."""
         weights = np.zeros((window.height, window.width), dtype=np.float32)
-        _fill(self.weights, frame_from_canvas, window.left, window.top, weights)
+        height, width = self.weights.shape[0] - 2, self.weights.shape[1] - 2
+        bending = bending_of(lens or Lens(Outline.of_pixels(width, height)))
+        _fill(self.weights, frame_from_canvas, bending, window.left, window.top, weights)
         return weights
 
     def fill_hidden(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -82,13 +88,14 @@ def covers(weights: NDArray[np.float32], x: float, y: float) -> bool:
 def _fill(
     weights: NDArray[np.float32],
     frame_from_canvas: NDArray[np.float64],
+    bending: Bending,
     left: int,
     top: int,
     sampled: NDArray[np.float32],
 ) -> None:
     for row in range(sampled.shape[0]):
         for column in range(sampled.shape[1]):
-            x, y = position(frame_from_canvas, left + column, top + row)
+            x, y = seen_position(frame_from_canvas, bending, left + column, top + row)
             sampled[row, column] = weight_at(weights, x, y)
 
 

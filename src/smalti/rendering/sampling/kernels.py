@@ -7,12 +7,52 @@ reproduces every quadratic. A position depends on the canvas pixel alone, so til
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled
+from smalti.geometry.lens import Lens
+
+STEPS = 4096
+"""Of a table of how a lens bends: between them it errs by less than 1e-4 pixels, however strong the lens."""
+
+
+class Bending(NamedTuple):
+    """A lens as kernels take it, in pixels of a frame or in such that are made of these by scales and a shift."""
+
+    centre_x: float
+    centre_y: float
+    per_x: float  # steps of the table, before squaring, a pixel away from the centre along x
+    per_y: float
+    scales: NDArray[np.float64]  # of the distance from the centre, by its square, straight; empty where all is straight
+
+
+def bending_of(lens: Lens, pixels_from_frame: NDArray[np.float64] | None = None) -> Bending:
+    """Return the lens in pixels of a frame, or in other ones."""
+    m = np.eye(3) if pixels_from_frame is None else pixels_from_frame
+    (x, y), (scale_x, scale_y) = lens.outline.centre_x_y, (float(m[0, 0]), float(m[1, 1]))
+    per_pixel, scales = _tabulate(lens)
+    return Bending(
+        scale_x * x + float(m[0, 2]), scale_y * y + float(m[1, 2]), per_pixel / scale_x, per_pixel / scale_y, scales
+    )
+
+
+@lru_cache(64)
+def _tabulate(lens: Lens) -> tuple[float, NDArray[np.float64]]:
+    """Return the root of the steps a squared pixel, and the seen distance over the straight one at each step."""
+    if lens.is_straight:
+        return 0.0, np.empty(0)
+    # A corner is the farthest that is seen; beyond it the last scale goes on, and leads out of the frame as well.
+    farthest = float(np.linalg.norm(lens.rim - lens.outline.centre, axis=1).max())
+    distances = farthest * np.sqrt(np.arange(STEPS + 1) / STEPS)
+    seen = lens.bend(lens.outline.centre + np.outer(distances, (1.0, 0.0)))
+    scales = np.ones(STEPS + 1)
+    scales[1:] = (seen[1:, 0] - lens.outline.centre[0]) / distances[1:]
+    return math.sqrt(STEPS) / farthest, scales
 
 
 @compiled
@@ -21,6 +61,22 @@ def position(b_from_a: NDArray[np.float64], x: float, y: float) -> tuple[float, 
     m = b_from_a
     scale = 1.0 / (m[2, 0] * x + m[2, 1] * y + m[2, 2])
     return (m[0, 0] * x + m[0, 1] * y + m[0, 2]) * scale, (m[1, 0] * x + m[1, 1] * y + m[1, 2]) * scale
+
+
+@compiled
+def seen_position(pixels_from_canvas: NDArray[np.float64], bending: Bending, x: float, y: float) -> tuple[float, float]:
+    """Return the pixel of a frame in which a point of the canvas is seen: straight by its map, then by the lens."""
+    straight_x, straight_y = position(pixels_from_canvas, x, y)
+    last = len(bending.scales) - 1
+    if last < 0:
+        return straight_x, straight_y
+    dx, dy = straight_x - bending.centre_x, straight_y - bending.centre_y
+    step = (dx * bending.per_x) ** 2 + (dy * bending.per_y) ** 2
+    scale = bending.scales[last]
+    if step < last:
+        first = int(step)
+        scale = bending.scales[first] + (step - first) * (bending.scales[first + 1] - bending.scales[first])
+    return bending.centre_x + scale * dx, bending.centre_y + scale * dy
 
 
 @compiled

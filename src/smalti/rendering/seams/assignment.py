@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from smalti.compiled import compiled
 from smalti.rendering.sampling.feather import covers, weight_at
-from smalti.rendering.sampling.kernels import position
+from smalti.rendering.sampling.kernels import Bending, position, seen_position
 from smalti.rendering.seams.candidates import NONE
 
 _RIM_BLOCK = 32  # pixels a side that are looked at together
@@ -20,6 +20,8 @@ def assign_pixels(
     cells_top: int,
     cell: int,
     frame_from_canvas: NDArray[np.float64],
+    bending: Bending,
+    extent: tuple[float, float, float, float],
     touching: NDArray[np.int64],
     boxes: NDArray[np.int64],
     weights: NDArray[np.float32],
@@ -32,8 +34,8 @@ def assign_pixels(
 
     The votes are the weights of linear interpolation, so that seams run smoothly through cells. Where none of the four
     covers the pixel, on the rim of the mosaic, the frame in which it lies deepest is taken. `touching` (n,) are the
-    frames to take it from and `boxes` (n, 4) the pixels they reach: left, top, right, bottom. `solid` tells that frames
-    have no hidden pixels.
+    frames to take it from and `boxes` (n, 4) the pixels they reach: left, top, right, bottom. `extent` is how far a
+    frame reaches in its own straight pixels, likewise. `solid` tells that frames have no hidden pixels.
     """
     height, width = places.shape
     votes = np.empty(4, dtype=np.float64)
@@ -44,7 +46,7 @@ def assign_pixels(
             right, bottom = min(block_left + _RIM_BLOCK, width), min(block_top + _RIM_BLOCK, height)
             block = (left + block_left, top + block_top, left + right - 1, top + bottom - 1)
             only = _only_one(chosen, cells_left, cells_top, cell, block)
-            if only >= 0 and solid and _is_inside(frame_from_canvas[only], weights, block):
+            if only >= 0 and solid and _is_inside(frame_from_canvas[only], bending, weights, block):
                 places[block_top:bottom, block_left:right] = only
                 continue
             nearby = -1
@@ -62,13 +64,13 @@ def assign_pixels(
                         frames[1], votes[1] = chosen[first_row, first_column + 1], (1 - ty) * tx
                         frames[2], votes[2] = chosen[first_row + 1, first_column], ty * (1 - tx)
                         frames[3], votes[3] = chosen[first_row + 1, first_column + 1], ty * tx
-                        best = _elect(frames, votes, frame_from_canvas, weights, left + column, top + row)
+                        best = _elect(frames, votes, frame_from_canvas, bending, weights, left + column, top + row)
                     if best == NONE:
                         if nearby < 0:
-                            nearby = _find_near(touching, boxes, frame_from_canvas, weights, block, near)
+                            nearby = _find_near(touching, boxes, frame_from_canvas, extent, block, near)
                         deepest = np.float32(0.0)
                         for n in range(nearby):
-                            x, y = position(frame_from_canvas[near[n]], left + column, top + row)
+                            x, y = seen_position(frame_from_canvas[near[n]], bending, left + column, top + row)
                             weight = weight_at(weights, x, y)
                             if weight > deepest:
                                 best, deepest = near[n], weight
@@ -98,13 +100,29 @@ def _only_one(
 
 @compiled
 def _is_inside(
-    frame_from_canvas: NDArray[np.float64], weights: NDArray[np.float32], block: tuple[int, int, int, int]
+    frame_from_canvas: NDArray[np.float64],
+    bending: Bending,
+    weights: NDArray[np.float32],
+    block: tuple[int, int, int, int],
 ) -> bool:
     """Tell whether a frame without hidden pixels covers all four corners of a block, and so the block."""
     for x, y in ((block[0], block[1]), (block[2], block[1]), (block[0], block[3]), (block[2], block[3])):
-        u, v = position(frame_from_canvas, x, y)
+        u, v = seen_position(frame_from_canvas, bending, x, y)
         if not covers(weights, u, v):
             return False
+    if len(bending.scales) == 0:
+        return True
+    # The sides of a bent frame may come in between two corners: then they cross the block's border.
+    for x in range(block[0], block[2] + 1):
+        for y in (block[1], block[3]):
+            u, v = seen_position(frame_from_canvas, bending, x, y)
+            if not covers(weights, u, v):
+                return False
+    for y in range(block[1], block[3] + 1):
+        for x in (block[0], block[2]):
+            u, v = seen_position(frame_from_canvas, bending, x, y)
+            if not covers(weights, u, v):
+                return False
     return True
 
 
@@ -113,6 +131,7 @@ def _elect(
     frames: NDArray[np.int64],
     votes: NDArray[np.float64],
     frame_from_canvas: NDArray[np.float64],
+    bending: Bending,
     weights: NDArray[np.float32],
     canvas_x: int,
     canvas_y: int,
@@ -129,7 +148,7 @@ def _elect(
             if frames[k] == frames[n]:
                 total += votes[k]
         if total > most:
-            x, y = position(frame_from_canvas[frames[n]], canvas_x, canvas_y)
+            x, y = seen_position(frame_from_canvas[frames[n]], bending, canvas_x, canvas_y)
             if covers(weights, x, y):
                 best, most = frames[n], total
     return best
@@ -140,12 +159,11 @@ def _find_near(
     touching: NDArray[np.int64],
     boxes: NDArray[np.int64],
     frame_from_canvas: NDArray[np.float64],
-    weights: NDArray[np.float32],
+    extent: tuple[float, float, float, float],
     block: tuple[int, int, int, int],
     near: NDArray[np.int64],
 ) -> int:
     """Fill `near` with the frames that may cover a pixel of a block; return how many."""
-    height, width = weights.shape[0] - 2, weights.shape[1] - 2
     found = 0
     for n in range(len(boxes)):
         if boxes[n, 0] > block[2] or boxes[n, 2] <= block[0] or boxes[n, 1] > block[3] or boxes[n, 3] <= block[1]:
@@ -155,7 +173,7 @@ def _find_near(
             u, v = position(frame_from_canvas[touching[n]], x, y)
             low_x, low_y, high_x, high_y = min(low_x, u), min(low_y, v), max(high_x, u), max(high_y, v)
         # A block that lies beyond one side of the frame does not touch it.
-        if high_x < -1.0 or high_y < -1.0 or low_x > width or low_y > height:
+        if high_x < extent[0] or high_y < extent[1] or low_x > extent[2] or low_y > extent[3]:
             continue
         near[found] = touching[n]
         found += 1

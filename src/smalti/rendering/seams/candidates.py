@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from smalti.compiled import compiled
 from smalti.rendering.canvas import Window
-from smalti.rendering.sampling.kernels import brighten, look_up, position
+from smalti.rendering.sampling.kernels import Bending, brighten, look_up, position, seen_position
 
 SLOTS = 5
 """Candidates a cell: enough that three agree where one or two show something that moves."""
@@ -44,6 +44,7 @@ def enter(
     reduced: NDArray[np.uint8],
     weights: NDArray[np.float32],
     frame_from_cell: NDArray[np.float64],
+    bending: Bending,
     survey_from_frame: NDArray[np.float64],
     left: int,
     top: int,
@@ -59,7 +60,7 @@ def enter(
     height, width = weights.shape[0] - 2, weights.shape[1] - 2
     for row in range(part[1] - top, part[3] - top):
         for column in range(part[0] - left, part[2] - left):
-            x, y = position(frame_from_cell, left + column, top + row)
+            x, y = seen_position(frame_from_cell, bending, left + column, top + row)
             if not (-0.5 <= x <= width - 0.5 and -0.5 <= y <= height - 0.5):
                 continue
             weight = weights[min(int(y + 0.5), height - 1) + 1, min(int(x + 0.5), width - 1) + 1]

@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.geometry.homography import invert_homographies
+from smalti.geometry.lens import Lens
 from smalti.rendering.canvas import Canvas, Window, boxes_within, frame_boxes
 from smalti.rendering.light.exposure import Exposure
 from smalti.rendering.light.survey import Survey
 from smalti.rendering.sampling.feather import Feather
+from smalti.rendering.sampling.kernels import bending_of
 from smalti.rendering.seams.assignment import assign_pixels
 from smalti.rendering.seams.candidates import NONE, Candidates, enter
 from smalti.rendering.seams.choice import MARGIN, choose_frames
@@ -34,6 +36,7 @@ class Patchwork:
         self,
         canvas: Canvas,
         mosaic_from_frame: NDArray[np.float64],
+        lens: Lens,
         selected: NDArray[np.int64],
         quality: NDArray[np.float64],
         feather: Feather,
@@ -44,9 +47,10 @@ class Patchwork:
         self._canvas = canvas
         self._canvas_from_frame = canvas.canvas_from_frame(mosaic_from_frame)
         self.frame_from_canvas = invert_homographies(self._canvas_from_frame)
-        """(n, 3, 3): of all frames."""
+        """(n, 3, 3): of all frames, to straight pixels."""
+        self.lens = lens
         self._selected, self._quality = selected, quality
-        self._boxes = frame_boxes(self._canvas_from_frame[selected], survey.width, survey.height)
+        self._boxes = frame_boxes(self._canvas_from_frame[selected], lens.rim)
         self._feather, self._survey, self._exposure = feather, survey, exposure
         zoom = np.median(np.sqrt(np.abs(np.linalg.det(self._canvas_from_frame[:, :2, :2]))))
         self.cell = max(1, 2 ** round(math.log2(max(survey.cell * zoom, 1.0))))
@@ -73,12 +77,16 @@ class Patchwork:
             return places
         cells = self._cells_of(inside)
         touching, boxes = self._touching(inside)
+        rim = self.lens.rim
+        low, high = rim.min(axis=0) - 0.5, rim.max(axis=0) + 0.5
         assign_pixels(
             self._gather(cells),
             cells.left,
             cells.top,
             self.cell,
             self.frame_from_canvas,
+            bending_of(self.lens),
+            (float(low[0]), float(low[1]), float(high[0]), float(high[1])),
             touching,
             boxes,
             self._feather.weights,
@@ -152,6 +160,7 @@ class Patchwork:
                 survey.frames([int(place)])[0],
                 self._feather.weights,
                 self.frame_from_canvas[place] @ canvas_from_cell,
+                bending_of(self.lens),
                 survey.cell_from_frame,
                 cells.left,
                 cells.top,

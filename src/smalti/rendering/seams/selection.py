@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.geometry.homography import invert_homographies, project
-from smalti.geometry.outline import Outline
+from smalti.geometry.lens import Lens
 
 VIEWS = 3
 """Frames that shall see every place, so that two can outvote what moves through the third."""
@@ -22,6 +22,7 @@ CELLS_ACROSS = 24
 
 def select_frames(
     mosaic_from_frame: NDArray[np.float64],
+    lens: Lens,
     weights: NDArray[np.float32],
     quality: NDArray[np.float64],
     views: int = VIEWS,
@@ -31,18 +32,17 @@ def select_frames(
     The best are taken first, and of equally good ones those far apart in time. `weights` (h + 2, w + 2) are those of
     `Feather`.
     """
-    height, width = weights.shape[0] - 2, weights.shape[1] - 2
-    outline = Outline.of_pixels(width, height)
-    corners = project(mosaic_from_frame, outline.corners)
+    corners = project(mosaic_from_frame, lens.outline.corners)
+    rims = project(mosaic_from_frame, lens.rim)
     sides = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)
     step = float(np.median(sides.max(axis=1))) / CELLS_ACROSS
-    low = corners.min(axis=(0, 1))
-    columns, rows = np.ceil((corners.max(axis=(0, 1)) - low) / step).astype(int) + 1
+    low = rims.min(axis=(0, 1))
+    columns, rows = np.ceil((rims.max(axis=(0, 1)) - low) / step).astype(int) + 1
     seen_well = np.zeros((rows, columns), dtype=np.int32)
     seen = np.zeros((rows, columns), dtype=np.bool_)
     taken = []
     for place in np.lexsort((_spread_out(len(quality)), -np.round(quality, 1))):
-        cells, weight = _cells(mosaic_from_frame[place], corners[place], low, step, weights)
+        cells, weight = _cells(mosaic_from_frame[place], lens, rims[place], low, step, weights)
         row, column = cells.T
         well = weight >= WELL_INSIDE
         lacking = well & (seen_well[row, column] < views)
@@ -63,18 +63,20 @@ def _spread_out(count: int) -> NDArray[np.int64]:
 
 def _cells(
     mosaic_from_frame: NDArray[np.float64],
-    corners: NDArray[np.float64],
+    lens: Lens,
+    rim: NDArray[np.float64],
     low: NDArray[np.float64],
     step: float,
     weights: NDArray[np.float32],
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Return the cells (m, 2), row before column, that a frame sees, and by which weight."""
-    first = np.floor((corners.min(axis=0) - low) / step).astype(int)
-    last = np.ceil((corners.max(axis=0) - low) / step).astype(int)
+    first = np.floor((rim.min(axis=0) - low) / step).astype(int)
+    last = np.ceil((rim.max(axis=0) - low) / step).astype(int)
     columns, rows = np.meshgrid(np.arange(first[0], last[0] + 1), np.arange(first[1], last[1] + 1))
     cells = np.stack([rows.ravel(), columns.ravel()], axis=1)
     points = low + step * cells[:, ::-1]
-    in_frame = np.rint(project(invert_homographies(mosaic_from_frame), points)).astype(np.int64)
+    straight = project(invert_homographies(mosaic_from_frame), points)
+    in_frame = np.rint(lens.bend(straight)).astype(np.int64)
     height, width = weights.shape[0] - 2, weights.shape[1] - 2
     inside = (in_frame >= 0).all(axis=1) & (in_frame[:, 0] < width) & (in_frame[:, 1] < height)
     cells, in_frame = cells[inside], in_frame[inside]

@@ -1,6 +1,6 @@
 /** Tells that an answer contradicts what was known, and shows it beside the answer that disagrees most. */
 import type { Contradiction, Question, Side } from "../../model/messages";
-import { pointOf } from "../../model/fit";
+import { pointOf } from "../../model/pose";
 import { verdictWords } from "../../model/words";
 import type { Application } from "../../state/application";
 import { make } from "../make";

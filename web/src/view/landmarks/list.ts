@@ -28,15 +28,14 @@ export function mountLandmarks(host: HTMLElement, page: Page): void {
     host.hidden = knowledge === null;
     if (knowledge === null) return;
     error.textContent = errorWords(knowledge.errorPx);
-    error.title = "expected distance of the fitted map from the truth over the overlap; residuals are not errors";
+    error.title = "expected distance from the truth over the overlap, by the mosaic and these landmarks; residuals are not errors";
     const warning = app.drawing.warning.value;
     remark.textContent = remark.title = remarkOn(landmarks, open !== null, knowledge.problem, warning);
     remark.classList.toggle("warning", warning !== null && knowledge.problem === null);
     list.replaceChildren(
       ...landmarks.map((landmark, index) => {
         const residual = knowledge.residuals[index]!;
-        // One or two landmarks fit whatever they are.
-        const words = !landmark.active ? "off" : knowledge.fit === null ? "–" : `${residual.toFixed(1)} px`;
+        const words = landmark.active ? `${residual.toFixed(1)} px` : "off";
         return makeRow(page, landmark, index, residual, words, index === selected);
       }),
     );
@@ -81,7 +80,7 @@ function remarkOn(
   if (problem !== null) return problem;
   if (warning !== null) return warning;
   const active = landmarks.filter((landmark) => landmark.active).length;
-  if (active === 3) return "Three landmarks always fit exactly: a fourth would check them.";
+  if (active < 4) return "Enough to confirm; more of them, far apart, are better and check each other.";
   return "";
 }
 

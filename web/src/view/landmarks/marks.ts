@@ -3,7 +3,7 @@ import type { Affine, Point } from "../../model/affine";
 import { apply } from "../../model/affine";
 import { ellipseOf, through } from "../../model/covariance";
 import type { Draft } from "../../model/draft";
-import { pointOf } from "../../model/fit";
+import { pointOf } from "../../model/pose";
 import type { Knowledge } from "../../model/knowledge";
 import type { Landmark, Side } from "../../model/messages";
 import { strokeVisibly, typeScale } from "../question/painting";

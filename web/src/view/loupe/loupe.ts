@@ -1,7 +1,7 @@
 /** Magnified patches around the pointer in both frames, the second one turned to fit the first. */
 import type { Affine, Point } from "../../model/affine";
 import { apply, compose, IDENTITY, translation } from "../../model/affine";
-import { pointOf } from "../../model/fit";
+import { pointOf } from "../../model/pose";
 import { other } from "../../model/knowledge";
 import type { Side } from "../../model/messages";
 import type { Spot } from "../../state/sight";

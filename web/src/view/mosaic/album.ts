@@ -1,5 +1,5 @@
 /** Pictures of frames: small ones of all, cut from sheets and decoded once; whole ones of the few in a near view. */
-import type { Maps } from "../../model/mosaic";
+import { areaOf, type Quads } from "../../model/mosaic";
 import { Levels, type Level } from "../../model/mosaiclevels";
 import { measureMask, type Mask } from "../../model/mosaicmask";
 import { readPixels } from "./decoding";
@@ -21,7 +21,7 @@ export interface Album {
   /** The picture of a frame, for a width on the screen; null where it is not here yet. */
   pick(place: number, width: number): Level | null;
   /** Fetch whole frames where the small pictures are too coarse, those first of which most is seen. */
-  lookCloser(seen: Uint32Array, scale: number, maps: Maps): void;
+  lookCloser(seen: Uint32Array, scale: number, quads: Quads): void;
   close(): void;
 }
 
@@ -100,11 +100,11 @@ export function openAlbum(
       const sheet = cut[Math.floor(place / sheets.per_sheet)];
       return near?.pick(0, width) ?? sheet?.pick(place % sheets.per_sheet, width) ?? null;
     },
-    lookCloser(seen, scale, maps) {
+    lookCloser(seen, scale, quads) {
       if (maskAddress !== null && mask === null) return;
       const coarse = (place: number) => {
-        const [a, b, , d, e] = maps.subarray(6 * place, 6 * place + 6);
-        return scale * Math.sqrt(Math.abs(a * e - b * d)) * frame.width > COARSE * small.width;
+        const enlarged = Math.sqrt(areaOf(quads, place) / (frame.width * frame.height));
+        return scale * enlarged * frame.width > COARSE * small.width;
       };
       const places = [...seen.keys()].filter((place) => seen[place] >= FEWEST_SEEN && coarse(place));
       wanted = places.sort((one, other) => seen[other] - seen[one]).slice(0, mostWhole);

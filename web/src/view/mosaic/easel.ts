@@ -1,6 +1,6 @@
 /** The painter's thread: keeps the pictures and paints what is ordered, so that the page never waits for it. */
 import { drawFrames, type Raster } from "../../model/mosaicraster";
-import type { Size } from "../../model/polygon";
+import { outlineOf, type Size } from "../../model/polygon";
 import { openAlbum, type Album } from "./album";
 import type { Commission, Order, Reply, Thumbnail } from "./orders";
 
@@ -19,11 +19,11 @@ addEventListener("message", ({ data: order }: MessageEvent<Order>) => {
   }
 });
 
-function paint({ number, maps, view, width, height, blank, tints, tint, still }: Commission): void {
+function paint({ number, quads, view, width, height, blank, tints, tint, still }: Commission): void {
   const raster = makeRaster(width, height);
   const pictureOf = (place: number, across: number) => album?.pick(place, across) ?? null;
-  const shown = drawFrames(raster, view, maps, frame, { pictureOf, blank, tints, tint, mask: album?.mask ?? null });
-  if (still) album?.lookCloser(shown, view.scale, maps);
+  const shown = drawFrames(raster, view, quads, frame, { pictureOf, blank, tints, tint, mask: album?.mask ?? null });
+  if (still) album?.lookCloser(shown, view.scale, quads);
   reply({ kind: "painted", number, pixels: raster.pixels }, [raster.pixels.buffer]);
 }
 
@@ -34,7 +34,7 @@ function reduce({ number, place, width, height }: Thumbnail): void {
   const view = { scale, x: (width - scale * (frame.width - 1)) / 2, y: (height - scale * (frame.height - 1)) / 2 };
   const pictureOf = (_: number, across: number) => album?.pick(place, across) ?? null;
   const paints = { pictureOf, blank: 0, tints: null, tint: 0, mask: null };
-  drawFrames(raster, view, Float64Array.of(1, 0, 0, 0, 1, 0), frame, paints);
+  drawFrames(raster, view, Float64Array.from(outlineOf(frame).flatMap(({ x, y }) => [x, y])), frame, paints);
   reply({ kind: "thumbnail", number, pixels: raster.pixels }, [raster.pixels.buffer]);
 }
 

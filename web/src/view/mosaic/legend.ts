@@ -55,7 +55,7 @@ export function makeAnswerLegend(): HTMLElement {
   const names: [AnswerKind, string][] = [
     ["yes", "overlap"],
     ["no", "no overlap"],
-    ["held", "held: contradicts"],
+    ["rejected", "rejected: contradicts"],
     ["unsure", "cannot tell"],
     ["chain", "chain"],
   ];

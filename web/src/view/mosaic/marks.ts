@@ -1,6 +1,6 @@
 /** What is drawn over the frames: outlines with numbers, lines of answers, names of parts, the crosshair. */
 import type { AnswerRow } from "../../model/messages";
-import { boxesOfParts, centreOf, cornersOf, type Maps } from "../../model/mosaic";
+import { boxesOfParts, centreOf, cornersOf, type Quads } from "../../model/mosaic";
 import { screenFromPlane, type View } from "../../model/mosaicview";
 import type { Point } from "../../model/affine";
 import type { Size } from "../../model/polygon";
@@ -10,23 +10,21 @@ import type { Colour, Theme } from "./theme";
 
 
 export interface Plane {
-  maps: Maps;
-  frame: Size;
+  quads: Quads;
   view: View;
 }
 
 /** Outline a frame; a light line on a dark one is seen on any picture. */
 export function drawOutline(
   context: CanvasRenderingContext2D,
-  { maps, frame, view }: Plane,
+  { quads, view }: Plane,
   place: number,
   colour: string,
   halo: string,
 ): void {
-  const corners = cornersOf(maps, place, frame);
   context.beginPath();
-  for (let k = 0; k < 4; k++) {
-    const { x, y } = screenFromPlane(view, { x: corners[2 * k], y: corners[2 * k + 1] });
+  for (const corner of cornersOf(quads, place)) {
+    const { x, y } = screenFromPlane(view, corner);
     context.lineTo(x, y);
   }
   context.closePath();
@@ -38,19 +36,18 @@ export function drawOutline(
 /** Write a frame's number at that corner of it which is farthest from another place, if the frame is in view. */
 export function drawNumber(
   context: CanvasRenderingContext2D,
-  { maps, frame, view }: Plane,
+  { quads, view }: Plane,
   place: number,
   text: string,
   colours: { paper: string; ink: string },
   away: Point,
   screen: Size,
 ): void {
-  const corners = cornersOf(maps, place, frame);
-  const places = [0, 2, 4, 6].map((k) => screenFromPlane(view, { x: corners[k], y: corners[k + 1] }));
+  const places = cornersOf(quads, place).map((corner) => screenFromPlane(view, corner));
   const [xs, ys] = [places.map(({ x }) => x), places.map(({ y }) => y)];
   if (Math.max(...xs) < 0 || Math.min(...xs) > screen.width) return;
   if (Math.max(...ys) < 0 || Math.min(...ys) > screen.height) return;
-  const centre = screenFromPlane(view, centreOf(maps, place, frame));
+  const centre = screenFromPlane(view, centreOf(quads, place));
   const from = screenFromPlane(view, away);
   const distance = ({ x, y }: Point) => Math.hypot(x - from.x, y - from.y);
   const corner = places.reduce((best, each) => (distance(each) > distance(best) + 1e-6 ? each : best));
@@ -72,7 +69,7 @@ export function drawNumber(
 /** Join the centres of answered pairs: a line is a yes, a dashed one a no. */
 export function drawAnswers(
   context: CanvasRenderingContext2D,
-  { maps, frame, view }: Plane,
+  { quads, view }: Plane,
   answers: readonly AnswerRow[],
   placeOf: ReadonlyMap<number, number>,
   theme: Theme,
@@ -84,8 +81,8 @@ export function drawAnswers(
       if (kindOf(row) !== kind) continue;
       const [i, j] = [placeOf.get(row.i), placeOf.get(row.j)];
       if (i === undefined || j === undefined) continue;
-      const from = screenFromPlane(view, centreOf(maps, i, frame));
-      const to = screenFromPlane(view, centreOf(maps, j, frame));
+      const from = screenFromPlane(view, centreOf(quads, i));
+      const to = screenFromPlane(view, centreOf(quads, j));
       context.moveTo(from.x, from.y);
       context.lineTo(to.x, to.y);
     }
@@ -97,7 +94,7 @@ export function drawAnswers(
   context.globalAlpha = 1;
 }
 
-export type AnswerKind = "chain" | "no" | "unsure" | "yes" | "held";
+export type AnswerKind = "chain" | "no" | "unsure" | "yes" | "rejected";
 
 interface Look {
   colour: Colour;
@@ -112,11 +109,11 @@ export const LOOKS: Readonly<Record<AnswerKind, Look>> = {
   unsure: { colour: "inkSoft", width: 1.25, dash: [2, 4], opacity: 0.8 },
   no: { colour: "bad", width: 1.25, dash: [5, 4], opacity: 0.75 },
   yes: { colour: "good", width: 2, dash: [], opacity: 0.95 },
-  held: { colour: "warn", width: 2.5, dash: [], opacity: 1 },
+  rejected: { colour: "warn", width: 2.5, dash: [], opacity: 1 },
 };
 
 function kindOf(row: AnswerRow): AnswerKind {
-  if (row.held) return "held";
+  if (row.rejected) return "rejected";
   if (row.verdict !== "yes") return row.verdict;
   return isGroundwork(row) ? "chain" : "yes";
 }
@@ -124,7 +121,7 @@ function kindOf(row: AnswerRow): AnswerKind {
 /** Name the parts that nothing joins, where there is room for it. */
 export function drawParts(
   context: CanvasRenderingContext2D,
-  { maps, frame, view }: Plane,
+  { quads, view }: Plane,
   parts: readonly number[],
   theme: Theme,
 ): void {
@@ -133,7 +130,7 @@ export function drawParts(
   if (counts.length < 2) return;
   setFont(context);
   context.textBaseline = "bottom";
-  boxesOfParts(maps, parts, frame).forEach((box, part) => {
+  boxesOfParts(quads, parts).forEach((box, part) => {
     const { x, y } = screenFromPlane(view, { x: box.left, y: box.top });
     const width = view.scale * (box.right - box.left);
     const text = [`part ${part + 1} · ${counts[part]} frames`, `part ${part + 1}`, `${part + 1}`].find(

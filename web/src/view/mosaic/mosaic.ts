@@ -59,9 +59,9 @@ export function mountMosaic(host: HTMLElement, app: App): () => void {
   );
 
   const listFrames = (at: Point, focus: boolean) => {
-    const { mosaic, maps, frame, view } = stage.scene;
+    const { mosaic, quads, view } = stage.scene;
     if (mosaic === null) return;
-    const here = framesAt(maps, frame, planeFromScreen(view, at), stage.mask).map((place): Here => {
+    const here = framesAt(quads, planeFromScreen(view, at), stage.mask).map((place): Here => {
       const draw = (thumbnail: HTMLCanvasElement) => stage.drawThumbnail(place, thumbnail);
       return { number: mosaic.numbers[place], sigma: mosaic.sigma_px[place], draw };
     });
@@ -130,7 +130,7 @@ export function mountMosaic(host: HTMLElement, app: App): () => void {
       if (state === null || mosaic === null) return;
       stage.show(state, mosaic.numbers);
       overlay.sigma = chooseScale(mosaic.sigma_px);
-      stage.scene.take(mosaic, { width: state.width, height: state.height }, performance.now());
+      stage.scene.take(mosaic, { width: state.width, height: state.height }, state.lens, performance.now());
       const parts = new Set(mosaic.parts).size;
       const apart = parts > 1 ? `, in ${parts} parts that nothing joins yet` : "";
       canvas.setAttribute("aria-label", `Mosaic of ${plural(mosaic.numbers.length, "frame")}${apart}. ${HELP}`);

@@ -1,6 +1,6 @@
 /** What the mosaic's canvas and its painter, who works in a thread of its own, say to each other. */
 import type { Sheets } from "../../model/messages";
-import type { Maps } from "../../model/mosaic";
+import type { Quads } from "../../model/mosaic";
 import type { Mask } from "../../model/mosaicmask";
 import type { View } from "../../model/mosaicview";
 import type { Size } from "../../model/polygon";
@@ -8,7 +8,7 @@ import type { Size } from "../../model/polygon";
 /** A picture of the frames to be painted. */
 export interface Commission {
   readonly number: number;
-  readonly maps: Maps;
+  readonly quads: Quads;
   /** In pixels of the picture. */
   readonly view: View;
   readonly width: number;

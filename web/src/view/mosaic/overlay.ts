@@ -67,7 +67,7 @@ function drawQuestion(
   }
   for (const { place, other, number, colour } of sides) {
     if (place === undefined) continue;
-    const away = centreOf(plane.maps, other ?? place, plane.frame);
+    const away = centreOf(plane.quads, other ?? place);
     drawNumber(context, plane, place, String(number), { paper: colour, ink: theme.surface }, away, screen);
   }
 }

@@ -4,7 +4,7 @@
  * reaches, or is stretched, or frames have changed, the next is ordered, and takes its place when it comes.
  */
 import type { State } from "../../model/messages";
-import type { Maps } from "../../model/mosaic";
+import type { Quads } from "../../model/mosaic";
 import type { Mask } from "../../model/mosaicmask";
 import { pan, type View } from "../../model/mosaicview";
 import type { Size } from "../../model/polygon";
@@ -13,7 +13,7 @@ import type { Order, Reply } from "./orders";
 
 /** What the frames look like, apart from where they are seen from. */
 export interface Appearance {
-  maps: Maps;
+  quads: Quads;
   /** Two of the same version look the same. */
   version: string;
   blank: number;
@@ -35,7 +35,7 @@ interface Picture {
   readonly size: Size;
   /** Px of the picture a CSS px. */
   readonly ratio: number;
-  readonly maps: Maps;
+  readonly quads: Quads;
   readonly version: string;
 }
 
@@ -81,9 +81,9 @@ export class Painter {
     return Math.min(2, devicePixelRatio, Math.sqrt(MOST_PX / larger));
   }
 
-  /** The maps of the frames as they are on the picture. */
-  get maps(): Maps | null {
-    return this.#shown?.maps ?? null;
+  /** The frames' corners as they are on the picture. */
+  get quads(): Quads | null {
+    return this.#shown?.quads ?? null;
   }
 
   /** Where frames show the scene; null where they do so everywhere, and before that is known. */
@@ -101,13 +101,13 @@ export class Painter {
     const [left, top] = [margin * screen.width, margin * screen.height].map((px) => Math.round(px * ratio) / ratio);
     const width = Math.ceil((screen.width + 2 * left) * ratio);
     const height = Math.ceil((screen.height + 2 * top) * ratio);
-    const { maps, blank, tints, tint, moving } = appearance;
+    const { quads, blank, tints, tint, moving } = appearance;
     const number = ++this.#orders;
     const wide = pan(view, left, top);
     const size = { width: width / ratio, height: height / ratio };
-    this.#ordered = { number, view: wide, size, ratio, maps, version };
+    this.#ordered = { number, view: wide, size, ratio, quads, version };
     const inPx = { scale: ratio * wide.scale, x: ratio * wide.x, y: ratio * wide.y };
-    const commission = { number, maps, view: inPx, width, height, blank, tints, tint, still: !moving };
+    const commission = { number, quads, view: inPx, width, height, blank, tints, tint, still: !moving };
     this.#order({ kind: "paint", commission });
   }
 

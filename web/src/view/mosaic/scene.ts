@@ -1,6 +1,6 @@
 /** Which frames lie where, and what of them is on the screen: both move to their new places in a short while. */
-import type { LiveMosaic } from "../../model/messages";
-import { boxOfAll, ease, interpolate, layOut, sameFrames, type Maps } from "../../model/mosaic";
+import type { LensNumbers, LiveMosaic } from "../../model/messages";
+import { boxOfAll, ease, interpolate, layOut, sameFrames, type Quads } from "../../model/mosaic";
 import { fit, pan, viewBetween, zoomAbout, type View } from "../../model/mosaicview";
 import type { Point } from "../../model/affine";
 import type { Size } from "../../model/polygon";
@@ -12,8 +12,8 @@ const CLOSEST = 8;
 
 export class Scene {
   mosaic: LiveMosaic | null = null;
-  /** plane_from_frame, as drawn now. */
-  maps: Maps = new Float64Array();
+  /** As drawn now. */
+  quads: Quads = new Float64Array();
   view: View = { scale: 1, x: 0, y: 0 };
   frame: Size = { width: 1, height: 1 };
   /** Counts what moves frames, so that others see that they have to paint anew. */
@@ -21,8 +21,8 @@ export class Scene {
 
   #screen: Size = { width: 1, height: 1 };
   #reserved = 0;
-  #target: Maps = this.maps;
-  #motion: { began: number; maps: Maps; view: View } | null = null;
+  #target: Quads = this.quads;
+  #motion: { began: number; quads: Quads; view: View } | null = null;
   /** The whole mosaic is shown, also when it grows, until the person looks at a part of it. */
   #whole = true;
 
@@ -31,16 +31,16 @@ export class Scene {
   }
 
   /** Take the frames' new places; they move there, unless the person wants no motion or they are other frames. */
-  take(mosaic: LiveMosaic, frame: Size, now: number): void {
+  take(mosaic: LiveMosaic, frame: Size, lens: LensNumbers | null, now: number): void {
     const same = this.mosaic !== null && sameFrames(this.mosaic, mosaic);
     if (this.mosaic === mosaic && this.frame.width === frame.width && this.frame.height === frame.height) return;
     this.mosaic = mosaic;
     this.frame = frame;
-    this.#target = layOut(mosaic, frame);
-    this.#motion = same && !prefersStillness() ? { began: now, maps: this.maps, view: this.view } : null;
+    this.#target = layOut(mosaic, frame, lens);
+    this.#motion = same && !prefersStillness() ? { began: now, quads: this.quads, view: this.view } : null;
     if (!same) this.#whole = true;
     if (this.#motion === null) {
-      this.maps = this.#target;
+      this.quads = this.#target;
       if (this.#whole) this.view = this.#fitted();
     }
     this.version++;
@@ -63,7 +63,7 @@ export class Scene {
   advance(now: number): void {
     if (this.#motion === null) return;
     const share = ease((now - this.#motion.began) / DURATION_MS);
-    this.maps = interpolate(this.#motion.maps, this.#target, share);
+    this.quads = interpolate(this.#motion.quads, this.#target, share);
     if (this.#whole) this.view = viewBetween(this.#motion.view, this.#fitted(), share);
     if (share >= 1) this.#motion = null;
     this.version++;
@@ -88,7 +88,7 @@ export class Scene {
   #fitted(): View {
     if (this.mosaic === null || this.#target.length === 0) return this.view;
     const { width, height } = this.#screen;
-    return fit(boxOfAll(this.#target, this.frame), { width, height: height - this.#reserved }, MARGIN);
+    return fit(boxOfAll(this.#target), { width, height: height - this.#reserved }, MARGIN);
   }
 }
 

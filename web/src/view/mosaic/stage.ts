@@ -105,8 +105,8 @@ export class Stage {
     this.#painter.show(context, scene.view, this.#density);
     context.setTransform(this.#density, 0, 0, this.#density, 0, 0);
     // Marks where the picture has the frames, which may lag behind by a moment.
-    const maps = this.#painter.maps?.length === scene.maps.length ? this.#painter.maps : scene.maps;
-    const plane = { maps, frame: scene.frame, view: scene.view };
+    const quads = this.#painter.quads?.length === scene.quads.length ? this.#painter.quads : scene.quads;
+    const plane = { quads, view: scene.view };
     if (scene.mosaic !== null) drawOverlay(context, plane, scene.mosaic, overlay, this.#screen);
     this.canvas.dataset.screenFromMosaic = asAffine(scene.view).join(",");
   }
@@ -117,7 +117,7 @@ export class Stage {
     const uncertain = mode === "uncertainty";
     const version = `${scene.version} ${this.#content} ${uncertain}`;
     const tints = uncertain ? this.#tintsOf() : null;
-    return { maps: scene.maps, version, blank: packColour(theme.line), tints, tint: TINT, moving: scene.moving };
+    return { quads: scene.quads, version, blank: packColour(theme.line), tints, tint: TINT, moving: scene.moving };
   }
 
   /** Colours of the frames by their uncertainty. */

@@ -1,13 +1,12 @@
 /** The two frames in one: blink, swipe, difference. */
 import type { Affine } from "../../model/affine";
-import { compose } from "../../model/affine";
-import { overlapInJ } from "../../model/knowledge";
-import { outlineOf } from "../../model/polygon";
+import type { Relation } from "../../model/relation";
 import { watch } from "../../state/observable";
 import { make } from "../make";
 import type { Page } from "../page";
 import { listenForGestures } from "../question/gestures";
 import { paintFrame, strokeVisibly, trace } from "../question/painting";
+import { paintWarped } from "../question/warping";
 import { PALETTE } from "../question/palette";
 import { prepare, Repainting } from "../question/repainting";
 
@@ -37,21 +36,19 @@ export function mountOverlay(host: HTMLElement, { app, sight }: Page): void {
     if (i === null || j === null) return;
     const { context, width, height } = prepare(canvas);
     const screenFromI = sight.screenOfComparison({ width, height });
-    const screenFromJ = compose(screenFromI, knowledge.iFromJ);
+    const { relation } = knowledge;
     const pictures = { i, j };
     const comparison = sight.comparison.value;
     const flipped = isJShown !== sight.isBlinking.value;
-    if (comparison === "blink") paintFrame(context, flipped ? j : i, flipped ? screenFromJ : screenFromI);
-    if (comparison === "swipe") paintSwipe(context, pictures, screenFromI, screenFromJ, Number(slider.value));
-    if (comparison === "difference") {
-      const region = overlapInJ(knowledge.iFromJ, app.drawing.frame);
-      paintDifference(context, pictures, screenFromI, screenFromJ, () => trace(context, region, screenFromJ));
-    }
-    trace(context, outlineOf(app.drawing.frame), screenFromJ);
+    if (comparison === "blink" && flipped) paintWarped(context, j, relation, screenFromI);
+    if (comparison === "blink" && !flipped) paintFrame(context, i, screenFromI);
+    if (comparison === "swipe") paintSwipe(context, pictures, relation, screenFromI, Number(slider.value));
+    if (comparison === "difference") paintDifference(context, pictures, relation, screenFromI);
+    trace(context, relation.outline("j"), screenFromI);
     strokeVisibly(context, PALETTE.j, 1);
     const shown = comparison === "blink" ? `: frame ${flipped ? question.j : question.i}` : "";
-    const source = knowledge.source === "landmarks" ? "landmarks" : "prediction";
-    caption.textContent = `${comparison}${shown} · by the ${source}`;
+    const source = knowledge.source === "landmarks" ? "landmarks and mosaic" : "mosaic";
+    caption.textContent = `${comparison}${shown} · by ${source}`;
   });
 
   sight.comparison.subscribe((comparison) => {
@@ -99,8 +96,8 @@ export function mountOverlay(host: HTMLElement, { app, sight }: Page): void {
 function paintSwipe(
   context: CanvasRenderingContext2D,
   { i, j }: Pictures,
+  relation: Relation,
   screenFromI: Affine,
-  screenFromJ: Affine,
   share: number,
 ): void {
   const { clientWidth: width, clientHeight: height } = context.canvas;
@@ -110,7 +107,7 @@ function paintSwipe(
   context.beginPath();
   context.rect(x, 0, width - x, height);
   context.clip();
-  paintFrame(context, j, screenFromJ);
+  paintWarped(context, j, relation, screenFromI);
   context.restore();
   context.beginPath();
   context.moveTo(x, 0);
@@ -121,9 +118,8 @@ function paintSwipe(
 function paintDifference(
   context: CanvasRenderingContext2D,
   { i, j }: Pictures,
+  relation: Relation,
   screenFromI: Affine,
-  screenFromJ: Affine,
-  traceOverlap: () => void,
 ): void {
   const { clientWidth: width, clientHeight: height } = context.canvas;
   context.save();
@@ -131,13 +127,13 @@ function paintDifference(
   paintFrame(context, i, screenFromI);
   context.restore();
   context.save();
-  traceOverlap();
+  trace(context, relation.overlap("i"), screenFromI);
   context.clip();
   context.fillStyle = "black";
   context.fillRect(0, 0, width, height);
   paintFrame(context, i, screenFromI);
   context.globalCompositeOperation = "difference";
-  paintFrame(context, j, screenFromJ);
+  paintWarped(context, j, relation, screenFromI);
   // Added to itself: small differences are what one looks for.
   context.globalCompositeOperation = "lighter";
   context.setTransform(1, 0, 0, 1, 0, 0);

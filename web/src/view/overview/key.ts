@@ -7,7 +7,7 @@ import { drawMark, type Mark } from "./mapmarks";
 const MARKS: readonly [Mark, string][] = [
   ["yes", verdictWords("yes")],
   ["no", verdictWords("no")],
-  ["held", "held"],
+  ["rejected", "rejected"],
   ["unsure", verdictWords("unsure")],
 ];
 

@@ -34,10 +34,10 @@ export function drawMarks(context: CanvasRenderingContext2D, sight: Sight, side:
   }
 }
 
-export type Mark = Verdict | "held";
+export type Mark = Verdict | "rejected";
 
 function markOf(row: AnswerRow): Mark {
-  return row.held ? "held" : row.verdict;
+  return row.rejected ? "rejected" : row.verdict;
 }
 
 /** Colours that are seen on the ramp's, whatever the theme; the shapes tell them apart too. */
@@ -45,16 +45,16 @@ export const MARK_COLOURS: Readonly<Record<Mark, string>> = {
   yes: "#4ade80",
   no: "#ff6b61",
   unsure: "#e5e7eb",
-  held: "#fbbf24",
+  rejected: "#fbbf24",
 };
 
-/** A square for a yes, a cross for a no, a ring for cannot tell, a diamond for what is held; on black. */
+/** A square for a yes, a cross for a no, a ring for cannot tell, a diamond for what is rejected; on black. */
 export function drawMark(context: CanvasRenderingContext2D, mark: Mark, x: number, y: number, size: number): void {
   const r = size / 2;
   context.beginPath();
   if (mark === "yes") context.rect(x - r, y - r, size, size);
   else if (mark === "unsure") context.arc(x, y, r, 0, 2 * Math.PI);
-  else if (mark === "held") {
+  else if (mark === "rejected") {
     const reach = 1.3 * r;
     for (const [right, down] of [[-1, 0], [0, -1], [1, 0], [0, 1]]) context.lineTo(x + reach * right, y + reach * down);
     context.closePath();

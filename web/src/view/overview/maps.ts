@@ -18,7 +18,7 @@ import { firstSight } from "./sight";
 const KINDS: readonly { value: MapKind; words: string; title: string }[] = [
   { value: "overlap", words: "Overlap", title: "Probability that the frames overlap" },
   { value: "informativeness", words: "Informativeness", title: "How uncertain one frame's place in the other is" },
-  { value: "reward", words: "Reward", title: "What a question about the pair is expected to bring" },
+  { value: "reward", words: "Reward", title: "What a question about the pair is expected to bring: by how much the squared error drops" },
 ];
 
 /** A view rests so long before it is fetched. */

@@ -31,7 +31,7 @@ export function makeRow(row: AnswerRow, acts: Acts): HTMLTableRowElement {
   const cells = COLUMNS.map(({ column }) => make("td", { class: `in-${column}` }, ...cellOf(row, column)));
   const element = make("tr", { "data-testid": "answer-row", "data-i": row.i, "data-j": row.j }, ...cells);
   element.append(make("td", { class: "acts" }, open, remove));
-  element.classList.toggle("held", row.held);
+  element.classList.toggle("rejected", row.rejected);
   return element;
 }
 
@@ -40,8 +40,8 @@ function cellOf(row: AnswerRow, column: Column): (Node | string)[] {
     case "pair":
       return [`${row.i} – ${row.j}`];
     case "verdict": {
-      const mark = make("span", { class: `said ${row.held ? "held" : row.verdict}`, title: row.reason || null });
-      mark.textContent = row.held ? "held" : verdictWords(row.verdict);
+      const mark = make("span", { class: `said ${row.rejected ? "rejected" : row.verdict}`, title: row.reason || null });
+      mark.textContent = row.rejected ? "rejected" : verdictWords(row.verdict);
       return [mark];
     }
     case "author":

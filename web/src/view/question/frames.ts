@@ -1,6 +1,7 @@
 /** The two large frames side by side, and their comparison in one. */
 import type { Affine } from "../../model/affine";
-import { affineOf, scaleOf } from "../../model/affine";
+import { scaleOf } from "../../model/affine";
+import { homographyOf, tangentAt } from "../../model/homography";
 import { watch } from "../../state/observable";
 import { mountLoupes } from "../loupe/loupe";
 import { make } from "../make";
@@ -53,7 +54,9 @@ export function mountFrames(host: HTMLElement, page: Page): void {
     host.hidden = question === null;
     if (question === null) return;
     panels[0].name(question.i, question.label_i, false);
-    panels[1].name(question.j, question.label_j, isTurned(affineOf(question.i_from_j)));
+    const { width, height } = app.drawing.frame;
+    const expected = tangentAt(homographyOf(question.i_from_j), { x: width / 2, y: height / 2 });
+    panels[1].name(question.j, question.label_j, isTurned(expected));
   });
   sight.active.subscribe((side) => {
     for (const panel of panels) panel.element.classList.toggle("active", panel.side === side);

@@ -16,7 +16,7 @@ export function paintFrame(context: CanvasRenderingContext2D, picture: ImageBitm
   context.restore();
 }
 
-export function enter(context: CanvasRenderingContext2D, [a, b, c, d, e, f]: Affine): void {
+export function enter(context: CanvasTransform, [a, b, c, d, e, f]: Affine): void {
   context.transform(a, d, b, e, c, f);
 }
 

@@ -1,9 +1,9 @@
 /** One of the two large frames: its picture in the common pose, landmarks, pointer. */
 import { apply, distance, invert } from "../../model/affine";
 import { move } from "../../model/draft";
-import { pointOf } from "../../model/fit";
+import { other } from "../../model/knowledge";
+import { pointOf } from "../../model/pose";
 import type { Side } from "../../model/messages";
-import { outlineOf } from "../../model/polygon";
 import type { Point } from "../../model/affine";
 import { paintCursor, paintDraft, paintProposal } from "../landmarks/marks";
 import { make } from "../make";
@@ -60,19 +60,19 @@ export class Panel {
     const { app, sight } = this.page;
     const { side } = this;
     const { context } = prepare(this.#canvas);
-    const { question, frame } = app.drawing;
+    const { question } = app.drawing;
     const knowledge = app.drawing.knowledge.value;
     if (question === null || knowledge === null) return;
     const screenFromFrame = sight.screenFrom(side);
     // While a key is held, the other frame takes this one's place.
-    const shown = sight.isBlinking.value ? (side === "i" ? "j" : "i") : side;
+    const shown = sight.isBlinking.value ? other(side) : side;
     const planeOfShown = sight.screenOf(shown, side);
     const picture = app.pictures.ready(question[shown]);
     if (picture !== null) paintFrame(context, picture, planeOfShown);
 
-    trace(context, outlineOf(frame), sight.screenOf(side === "i" ? "j" : "i", side));
+    trace(context, knowledge.relation.outline(other(side)), screenFromFrame);
     context.setLineDash([7, 5]);
-    strokeVisibly(context, PALETTE[side === "i" ? "j" : "i"], 1);
+    strokeVisibly(context, PALETTE[other(side)], 1);
     context.setLineDash([]);
 
     const marking = { context, screenFromFrame, side };

@@ -31,7 +31,7 @@ export function makeCommands({ app, sight, hand, snapping }: Page, shell: ShellA
       const { landmarks, open } = app.drawing.draft.value;
       if (landmarks.length > 0 || open !== null) return confirm();
       focusFrame("i");
-      app.say("Overlap: click a point in one frame, then the same point in the other. Three are needed.");
+      app.say("Overlap: click a point in one frame, then the same point in the other. One is enough, more are better.");
     },
     no: () => void app.give("no"),
     unsure: () => void app.give("unsure"),

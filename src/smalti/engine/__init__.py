@@ -1,0 +1,1 @@
+"""The engine: links of any rank, the learned camera, one adjustment, one covariance."""

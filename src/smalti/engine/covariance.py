@@ -1,0 +1,244 @@
+"""Where every frame's centre falls in every other frame, and how sure we are of it: what questions are chosen by.
+
+The information on the increments H ← H exp(Δ) of all frames comes factorised, with the common motion of every connected
+part taken out: by which frame does not matter, as only frames relative to each other are asked for. Nothing is kept for
+all pairs: any pair's distribution follows from the ways of its two frames up the elimination tree (`ways.py`).
+
+Frames of different parts do not know of each other. What is asked of them has standard deviations of FAR units.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.compiled import physical_memory, threads_for
+from smalti.engine.places import FAR, MOST_VARIANCE, Centres, PairCentres, relate_all, relate_pairs
+from smalti.engine.relations import TINY, Relations, combine, combine_back
+from smalti.engine.stretches import (
+    Stretches,
+    bound_stretches,
+    cut_into_stretches,
+    look_inside,
+    middles,
+    normalised_maps,
+)
+from smalti.engine.ways import Ascents, Climber
+from smalti.geometry.maps import ENTRIES, Family
+from smalti.geometry.outline import Outline
+from smalti.records import Homographies, PairNumbers, Points
+from smalti.sparse.cholesky import BlockCholesky
+from smalti.sparse.pattern import Indices
+
+MOST_BYTES_OF_WAYS = physical_memory() // 4
+"""The ways of all frames are kept if they need no more; else those that are asked for are found again."""
+
+PAIRS_AT_ONCE = 4096
+"""Pairs whose ways are held at a time where not all are kept."""
+
+LOADS_AT_ONCE = 32
+"""Loads that are carried together: their numbers stay in cache."""
+
+MONOMIALS = 6
+"""1, x, y, x², xy, y²: the velocity of a point under exp(Δ) consists of them."""
+
+
+class Covariance:
+    """A mosaic, and the uncertainty of its frames relative to each other."""
+
+    def __init__(
+        self, outline: Outline, family: Family, maps_in_units: Homographies, factor: BlockCholesky, part: Indices
+    ) -> None:
+        """Take maps (N, 3, 3) from frames to the mosaic, units, the factor of the information, and parts (N,).
+
+        Maps may have any scale, but their signs count: H_j⁻¹ H_i has to take what both frames see to positive depths.
+        """
+        self.outline = outline
+        self.family = family
+        self.frames = len(maps_in_units)
+        self.part = part
+        self._maps = np.ascontiguousarray(maps_in_units)
+        self._climber = Climber(factor, family.by_entry)
+
+    @property
+    def maps_in_units(self) -> tuple[Homographies, Homographies]:
+        """The mosaic from frames (N, 3, 3), in units, and the maps back."""
+        return self._maps, self._inverses
+
+    @cached_property
+    def centres(self) -> Centres:
+        """The distribution of γ_ij for all pairs, both directions: for those who look at all of them."""
+        unit = self.outline.unit
+        mean, cov = relate_all(self._ways(np.arange(self.frames)).arrays, *self.maps_in_units)
+        _forget(mean, cov, self.part[:, None] != self.part[None])
+        return Centres(self.outline, mean * unit + self.outline.centre, cov * unit**2)
+
+    def of_pairs(self, pairs: PairNumbers) -> PairCentres:
+        """Return the distributions of γ_ij and γ_ji for pairs (n, 2), pixels.
+
+        Frames of different parts have their mean at the centre of the outline, and deviations of FAR units.
+        """
+        unit = self.outline.unit
+        mean, cov = np.empty((len(pairs), 2, 2)), np.empty((len(pairs), 2, 3))
+        for some in self._portions(len(pairs)):
+            chosen = np.ascontiguousarray(pairs[some])
+            mean[some], cov[some] = self._relate(chosen, self._ways(chosen))
+        _forget(mean, cov, self._apart(pairs))
+        return PairCentres(self.outline, mean * unit + self.outline.centre, cov * unit**2)
+
+    @cached_property
+    def stretches(self) -> Stretches:
+        """What can be said at once of all pairs between two stretches of frames."""
+        frames, (maps, inverses) = self.frames, self.maps_in_units
+        starts = cut_into_stretches(frames)
+        middle = middles(starts)
+        seen, spread = np.empty((frames, 2)), np.empty((frames, 2))
+        frame_from_middle, variances = np.empty((frames, 3, 3)), np.empty((frames, ENTRIES))
+        both = np.column_stack([np.arange(frames), np.repeat(middle, np.diff(starts))])
+        for some in self._portions(frames):
+            pairs = np.ascontiguousarray(both[some])
+            ways = self._ways(pairs)
+            mean, cov = self._relate(pairs, ways)
+            seen[some], spread[some] = mean[:, 0], cov[:, 0, ::2]
+            frame_from_middle[some], variances[some] = normalised_maps(pairs[:, 1], pairs[:, 0], ways, maps, inverses)
+        inside = look_inside(starts, seen, spread, frame_from_middle, variances, self.part)
+        return bound_stretches(starts, inside, self._ways(middle), maps, inverses, self.part, self.outline.unit)
+
+    def relations(self, pairs: PairNumbers, points_j: Points, weights: NDArray[np.float64] | None = None) -> Relations:
+        """Think of links of pairs (n, 2) that measure where points (n, m, 2) of j, in units, fall in i."""
+        maps, inverses = self.maps_in_units
+        i_from_j = inverses[pairs[:, 0]] @ maps[pairs[:, 1]]
+        return Relations.at(pairs, i_from_j, points_j, weights, self.outline.unit)
+
+    def of_relations(self, relations: Relations) -> NDArray[np.float64]:
+        """Return the covariances (n, rows, rows) of what links would measure, were they free of noise, px².
+
+        Rows of frames of different parts are independent and have deviations of FAR units.
+        """
+        rows = relations.by_i.shape[1]
+        return self._covariances(relations, MOST_VARIANCE * self.outline.unit**2 * np.eye(rows))
+
+    def carry(self, loads: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the covariance of all entries of all Δ times `loads`, both (N, 8, m)."""
+        by_entry, factor = self.family.by_entry, self._climber.factor
+        moves = np.empty_like(loads)
+        # A few at a time: memory that was never touched before costs more than to solve.
+        for first in range(0, loads.shape[2], LOADS_AT_ONCE):
+            some = slice(first, first + LOADS_AT_ONCE)
+            # A system may have nodes behind those of the frames.
+            work = np.zeros((factor.pattern.nodes, len(by_entry), loads[..., some].shape[2]))
+            combine(by_entry, loads[..., some], factor.pattern.place[: self.frames], work)
+            factor.solve_ordered(work)
+            combine_back(by_entry, work, factor.pattern.place[: self.frames], moves[..., some])
+        return moves
+
+    def expect(self, target: int, source: int) -> tuple[Homographies, NDArray[np.float64]]:
+        """Return the map (3, 3) from source to target, pixels, and the covariance (8, 8) of its increment.
+
+        The increment is local to the source: P ← P exp(E) in units, by the entries of E. Frames of different parts are
+        expected to lie on each other, with a deviation of FAR for every direction of the family.
+        """
+        maps, inverses = self.maps_in_units
+        known = target != source and self.part[target] == self.part[source]
+        target_from_source = inverses[target] @ maps[source] if known else np.eye(3)
+        unit_from_pixels = np.vstack([self.outline.unit_from_pixels, [0.0, 0.0, 1.0]])
+        in_pixels = np.linalg.solve(unit_from_pixels, target_from_source @ unit_from_pixels)
+        largest = np.abs(in_pixels).max()
+        in_pixels /= in_pixels[2, 2] if in_pixels[2, 2] > largest / FAR**2 else max(largest, TINY)
+        return in_pixels, self._increments(np.array([[target, source]]))[0]
+
+    def spread_relative_to(self, frame: int) -> NDArray[np.float64]:
+        """Return forms S (N, 6, 6): the point (x, y) of frame n lies in `frame` to within mᵀ S_n m px².
+
+        m = (1, x, y, x², xy, y²) in units of frame n, and the variance is that of both coordinates together. In terms
+        of the increment of the relative map P ← P exp(E) the place moves by J_P(x) v(x; E), for which the derivative of
+        P at the centre of frame n is taken. S is zero for `frame` itself; of frames in other parts, or behind the
+        camera, it says that every point deviates by FAR units in x and y.
+        """
+        pairs = np.column_stack([np.full(self.frames, frame), np.arange(self.frames)])
+        maps, inverses = self.maps_in_units
+        origin = np.zeros((self.frames, 1, 2))
+        at_centre = Relations.at(pairs, inverses[pairs[:, 0]] @ maps, origin, None, self.outline.unit)
+        slope = at_centre.by_j[:, :, [2, 5]]  # by the shift of frame n: Q, pixels of `frame` a unit
+        monomials = _velocity_by_monomials()
+        turned = np.einsum("npq,qem->nepm", slope, monomials)
+        covariances = self._increments(pairs)
+        spread = np.einsum("nepa,nef,nfpb->nab", turned, covariances, turned, optimize=True)
+        known = np.asarray(maps[:, :, 2] @ inverses[frame, 2] > 0.0)
+        known &= np.isfinite(spread).all(axis=(1, 2)) & (self.part == self.part[frame])
+        spread[~known] = 0.0
+        spread[~known, 0, 0] = 2.0 * MOST_VARIANCE * self.outline.unit**2
+        spread[frame] = 0.0
+        return np.asarray((spread + np.swapaxes(spread, 1, 2)) / 2.0)
+
+    def _increments(self, pairs: PairNumbers) -> NDArray[np.float64]:
+        """Return the covariances (n, 8, 8) of the increments of the maps from the second to the first of pairs."""
+        maps, inverses = self.maps_in_units
+        first, second = pairs.T
+        relations = Relations.of_increments(pairs, inverses[first] @ maps[second], inverses[second] @ maps[first])
+        by_entry = self.family.by_entry
+        covariances = self._covariances(relations, MOST_VARIANCE * by_entry.T @ by_entry)
+        covariances[first == second] = 0.0
+        return covariances
+
+    def _covariances(self, relations: Relations, unknown: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the covariances (n, rows, rows) of relations, `unknown` (rows, rows) between parts and overflows."""
+        result = np.empty((len(relations.pairs), *unknown.shape))
+        for some in self._portions(len(result)):
+            result[some] = relations[some].covariances(self._ways(relations.pairs[some]).arrays)
+        result[self._apart(relations.pairs) | ~np.isfinite(result).all(axis=(1, 2))] = unknown
+        return result
+
+    def _relate(self, pairs: PairNumbers, ways: Ascents) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        with threads_for(0.7 * len(pairs)):
+            return relate_pairs(pairs, ways.arrays, *self.maps_in_units)
+
+    def _apart(self, pairs: PairNumbers) -> NDArray[np.bool_]:
+        return np.asarray(self.part[pairs[:, 0]] != self.part[pairs[:, 1]])
+
+    def _portions(self, count: int) -> list[slice]:
+        """Return slices of so many pairs, each of which has room for its ways."""
+        at_once = max(count, 1) if self._ways_fit else PAIRS_AT_ONCE
+        return [slice(first, first + at_once) for first in range(0, count, at_once)]
+
+    def _ways(self, frames: NDArray[np.int64]) -> Ascents:
+        return self._all_ways if self._ways_fit else self._climber.ascend(frames.ravel())
+
+    @cached_property
+    def _ways_fit(self) -> bool:
+        return self._climber.size_of_all <= MOST_BYTES_OF_WAYS
+
+    @cached_property
+    def _all_ways(self) -> Ascents:
+        return self._climber.ascend(np.arange(self.frames))
+
+    @cached_property
+    def _inverses(self) -> Homographies:
+        return _invert(self._maps)
+
+
+def _forget(mean: NDArray[np.float64], cov: NDArray[np.float64], apart: NDArray[np.bool_]) -> None:
+    """Say that nothing is known of pairs of different parts."""
+    mean[apart] = 0.0
+    cov[apart] = [MOST_VARIANCE, 0.0, MOST_VARIANCE]
+
+
+def _invert(maps: Homographies) -> Homographies:
+    """Return the inverses (N, 3, 3), for maps that are singular to all digits their adjugates."""
+    size = np.maximum(np.abs(maps).max(axis=(1, 2), keepdims=True), TINY)
+    first, second, third = np.moveaxis(maps / size, 1, 0)
+    adjugate = np.stack([np.cross(second, third), np.cross(third, first), np.cross(first, second)], axis=2)
+    determinant = np.einsum("na,na->n", first, adjugate[:, :, 0])[:, None, None]
+    singular = np.abs(determinant) < TINY**2
+    return np.ascontiguousarray(adjugate / np.where(singular, 1.0, determinant * size))
+
+
+def _velocity_by_monomials() -> NDArray[np.float64]:
+    """Return the velocity v of a point (2, 8, 6): by coordinate, entry of Δ and monomial of the point."""
+    by = np.zeros((2, ENTRIES, MONOMIALS))
+    for row in range(2):
+        by[row, 3 * row, 1] = by[row, 3 * row + 1, 2] = by[row, 3 * row + 2, 0] = 1.0
+        by[row, 6, 3 + row] = by[row, 7, 4 + row] = -1.0
+    return by

@@ -1,0 +1,252 @@
+"""The state of a mosaic: maps of all frames, their covariance, what was learned, and which links are rejected.
+
+Here it is made from a chain; `judgement.py` makes it from a chain and answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.engine.covariance import Covariance
+from smalti.engine.links import Link, relinearise
+from smalti.engine.noise import (
+    ALIKE,
+    CHAIN,
+    LOG_DEVIATION,
+    MATCHER,
+    PERSON,
+    Check,
+    Knowledge,
+    errors_of_steps,
+    expected_turn,
+    learn_camera,
+    learn_noise,
+    learn_trust,
+    learn_usual_motion,
+    not_stiller_than_told,
+    scatter,
+)
+from smalti.engine.relations import Relations
+from smalti.engine.rows import FIXED
+from smalti.engine.solution import Solution, solve
+from smalti.engine.system import System
+from smalti.geometry.lens import Lens
+from smalti.geometry.maps import Family, similarity_part
+from smalti.geometry.outline import Outline
+from smalti.records import Homographies, Pair, PairNumbers
+
+ROUNDS_OF_NOISE, ROUNDS_OF_CAMERA = 5, 15
+"""In which noise and camera are learned from a chain."""
+
+ENOUGH_GAIN = 1e-4
+"""Of the cost, while noise is still being learned."""
+
+LEAST_EXTENT = 10.0
+"""Frames beside each other: nobody makes a mosaic of less."""
+
+RELINEARISED = 4
+"""Times that landmarks themselves are looked at, at the end."""
+
+TOLERATED_DEVIATIONS = 6.0
+"""Landmarks lose weight beyond so many robust deviations: what relief moves counts, what is wrong does not."""
+
+SMALLEST_TOLERANCE_PX = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Maps of all frames by the links that are believed."""
+
+    solution: Solution
+    groups: NDArray[np.int64]  # (L,): whose noise each link has
+    knowledge: Knowledge
+    rejected: Mapping[Pair, Link]
+    insisted: frozenset[Pair] = frozenset()
+
+    @property
+    def local_noise(self) -> float:
+        """Of the chain, as neighbours tell it."""
+        return self.knowledge.local_noise
+
+    @property
+    def lens(self) -> Lens | None:
+        """The lens, None where it was known for certain beforehand."""
+        return self.solution.lens
+
+    @property
+    def system(self) -> System:
+        """The believed links."""
+        return self.solution.system
+
+    @property
+    def frames(self) -> int:
+        """N."""
+        return self.system.frames
+
+    @property
+    def outline(self) -> Outline:
+        """Of every frame."""
+        return self.system.outline
+
+    @property
+    def family(self) -> Family:
+        """Of the maps."""
+        return self.system.family
+
+    @property
+    def part(self) -> NDArray[np.int64]:
+        """(N,): the part of every frame, the largest first."""
+        return self.system.part
+
+    @cached_property
+    def covariance(self) -> Covariance:
+        """How surely frames lie to each other."""
+        return Covariance(self.outline, self.family, self.solution.maps, self.solution.factor, self.part)
+
+    @cached_property
+    def check(self) -> Check:
+        """What the believed links say of each other."""
+        return Check(self.solution)
+
+    @cached_property
+    def contradictions(self) -> NDArray[np.float64]:
+        """(L,): χ² of every believed link, at its full weight, against the others."""
+        return self.check.chi2_at_full_weight(self.knowledge.trust)
+
+    @cached_property
+    def mosaic_from_frame(self) -> Homographies:
+        """(N, 3, 3): in pixels of each part's reference frame, straight of the lens."""
+        units = self.solution.maps
+        own = self.system.references[self.part]
+        relative = np.linalg.inv(units[own]) @ units
+        to_unit = np.vstack([self.outline.unit_from_pixels, [0.0, 0.0, 1.0]])
+        # Level is level: of the reference frame only place, turn and scale are taken.
+        return _in_pixels(_seen_from(units, own), to_unit) if self.family.freedom > 4 else _in_pixels(relative, to_unit)
+
+    @cached_property
+    def noise_variance(self) -> float:
+        """Of the logarithm of the links' variance, as far as it was learned."""
+        loops = np.isin(self.groups, (MATCHER, PERSON))
+        told = float(self.system.ranks[loops].sum()) + 0.5 / LOG_DEVIATION**2
+        return 2.0 / told
+
+    @cached_property
+    def extent(self) -> float:
+        """How many frames beside each other would cover the boxes around all mosaics, and some more."""
+        half = 2.0 * self.system.corner_reach
+        maps = self.solution.maps
+        centres = maps[:, :2, 2] / maps[:, 2:, 2] / half
+        sides = [np.ptp(centres[self.part == part], axis=0) + 1.0 for part in range(int(self.part.max()) + 1)]
+        return LEAST_EXTENT + float(np.sum(np.prod(sides, axis=1)))
+
+    def surprise(self, link: Link, group: int) -> float:
+        """Return χ² of a link that is not believed, against what the believed ones foretell; 0 between parts."""
+        pair = np.array([[link.pair.i, link.pair.j]])
+        if self.part[link.pair.i] != self.part[link.pair.j]:
+            return 0.0
+        residual, rows = self._foretell(link, group, pair)
+        known = self.covariance.of_relations(rows)[0] / self.outline.unit**2
+        # With room for the rounding of what is foretold endlessly badly.
+        predicted = known + (1.0 + 1e-12 * float(np.trace(known))) * np.eye(len(residual))
+        return float(residual @ np.linalg.solve(predicted, residual))
+
+    def chi2(self) -> dict[Pair, float]:
+        """Return how strongly each link, believed or rejected, contradicts the others."""
+        believed = dict(zip(self.system.place_of, self.contradictions.tolist(), strict=True))
+        return {**believed, **{pair: self.surprise(link, MATCHER) for pair, link in self.rejected.items()}}
+
+    def _foretell(self, link: Link, group: int, pair: PairNumbers) -> tuple[NDArray[np.float64], Relations]:
+        """Return R e of a link at the mosaic, and how it moves with both frames' increments."""
+        maps = self.solution.maps
+        relative = np.linalg.inv(maps[link.pair.i]) @ maps[link.pair.j]
+        m = np.linalg.inv(link.i_from_j) @ relative
+        m /= m[2, 2] if abs(m[2, 2]) > 1e-3 else 1e-3
+        root = link.root / self.knowledge.noise[group]
+        bent = link.by_lens @ (self.solution.lens_change - link.lens_at) / self.knowledge.noise[group]
+        residual = root @ (m - np.eye(3)).ravel()[:8] + bent
+        back = np.linalg.inv(maps[link.pair.j]) @ maps[link.pair.i]
+        of_entries = Relations.of_increments(pair, relative[None], back[None])
+        # In units, not px: the caller's covariance is in px² by convention.
+        scale = self.outline.unit
+        return residual, Relations(pair, root @ of_entries.by_i * scale, root @ of_entries.by_j * scale)
+
+
+def begin(system: System, lens_root: NDArray[np.float64] | None = None, *, learns_camera: bool = True) -> Estimate:
+    """Learn from a chain, and place its frames; `lens_root` (2, 2) is a root of what is known of the lens.
+
+    First the noise, from the scatter of landmarks and from how triangles close, then the camera: learned together,
+    much noise and a camera that never moves would explain any chain.
+    """
+    groups = np.full(len(system.links), CHAIN)
+    knowledge, maps = Knowledge.nothing(system), system.first_maps()
+    expected = local = scatter(system)
+    for _ in range(ROUNDS_OF_NOISE if len(system.links) else 0):
+        knowledge = _chain_knowledge(knowledge, system, local)
+        solution = solve(system, knowledge.weights(groups), maps, ENOUGH_GAIN)
+        maps, check = solution.node_maps, Check(solution)
+        local = learn_noise(check, groups, knowledge, CHAIN, expected, LOG_DEVIATION)
+        knowledge = learn_trust(check, knowledge)
+    knowledge, errors = _chain_knowledge(knowledge, system, local), errors_of_steps(system, local)
+    for _ in range(ROUNDS_OF_CAMERA if len(system.links) and learns_camera else 0):
+        solution = solve(system, knowledge.weights(groups), maps, ENOUGH_GAIN)
+        maps = solution.node_maps
+        knowledge = learn_usual_motion(solution, knowledge, errors)
+        knowledge = learn_camera(Check(solution), knowledge)
+    knowledge = not_stiller_than_told(knowledge, errors, len(system.steps))
+    # Of a variance whose logarithm is normal, the mean lies above what is most likely.
+    unlearned = ALIKE * local * float(np.exp(LOG_DEVIATION**2))
+    knowledge = replace(knowledge, noise=(unlearned, local, 1.0), shared_turn=expected_turn(errors))
+    if lens_root is not None:
+        knowledge = replace(knowledge, lens_root=lens_root)
+    return Estimate(solve(system, knowledge.weights(groups), maps), groups, knowledge, {})
+
+
+def _chain_knowledge(knowledge: Knowledge, system: System, local: float) -> Knowledge:
+    """Return what is known while noise and camera are learned: a common error would be confused with the camera's."""
+    return replace(knowledge, noise=(local, local, 1.0), local_noise=local, shared_turn=FIXED)
+
+
+def refine_on_landmarks(state: Estimate) -> Estimate:
+    """Return the state with links looked at landmark by landmark, at the mosaic that they make together.
+
+    A link's map stands for its landmarks as long as the mosaic agrees with it. At the end the landmarks speak for
+    themselves, and those that no map follows, on relief or wrong, lose weight.
+    """
+    unit = state.outline.unit
+    for _ in range(RELINEARISED):
+        maps, system, lens = state.solution.maps, state.system, state.solution.lens_change
+        relative = np.linalg.inv(maps[system.ends[:, 0]]) @ maps[system.ends[:, 1]]
+        offsets = [
+            np.linalg.norm(_seen(relative[n], points_j) - points_i, axis=1)
+            for n, link in enumerate(system.links)
+            for points_i, points_j in (link.through(lens),)
+        ]
+        scale = 1.4826 * float(np.median(np.concatenate(offsets))) / 1.1774 if offsets else 0.0
+        tolerance = max(TOLERATED_DEVIATIONS * scale, SMALLEST_TOLERANCE_PX / unit)
+        links = tuple(relinearise(link, relative[n], lens, tolerance) for n, link in enumerate(system.links))
+        moved = replace(system, links=links)
+        solution = solve(moved, state.solution.weights, state.solution.node_maps)
+        state = replace(state, solution=solution)
+    return state
+
+
+def _seen(i_from_j: Homographies, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    mapped = points @ i_from_j[:, :2].T + i_from_j[:, 2]
+    return np.asarray(mapped[:, :2] / np.maximum(mapped[:, 2:], 1e-3))
+
+
+def _seen_from(units: Homographies, references: NDArray[np.int64]) -> Homographies:
+    """Return maps (N, 3, 3) with the place, turn and scale of their references taken out."""
+    unique, at = np.unique(references, return_inverse=True)
+    back = np.array([np.linalg.inv(similarity_part(units[reference])) for reference in unique])
+    return np.asarray(back[at] @ units)
+
+
+def _in_pixels(units: Homographies, to_unit: NDArray[np.float64]) -> Homographies:
+    pixels = np.linalg.inv(to_unit) @ units @ to_unit
+    return np.asarray(pixels / pixels[:, 2:, 2:])

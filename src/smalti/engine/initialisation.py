@@ -1,0 +1,151 @@
+"""Where to begin: the maps before, or turns, scales and places by linear least squares over all links.
+
+Gauss-Newton steps from a chain that has drifted by radians lead astray, or take hundreds. Turns alone are linear in
+c = exp(iθ): a link says c_j = g c_i, g being its turn. So are the logarithms of scales, and, with turns and scales
+known, places. Three sparse systems of one unknown a frame give maps that agree with all links about these; stretch and
+perspective stay as they were.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array, diags_array
+from scipy.sparse.linalg import splu
+
+from smalti.engine.links import linear_part
+from smalti.engine.rows import Weights, linearise
+from smalti.engine.system import System
+from smalti.geometry.maps import ROTATION, SCALE, similarity_part
+from smalti.records import Homographies
+
+FAINT = 1e-13
+"""Of the largest weight: what holds a frame that next to nothing holds."""
+
+FAR_OFF = 30.0
+"""Times what they should be, squared residuals from which on another beginning is looked for."""
+
+Complex = NDArray[np.complex128]
+Numbers = Complex | NDArray[np.float64]
+
+
+def first_guess(system: System, weights: Weights, before: System, node_maps: Homographies) -> Homographies:
+    """Return maps to begin from: those of a system before, parts that are joined now moved to each other.
+
+    Where these are far off what links say, it is what links agree on linearly, if that is better.
+    """
+    start = node_maps if np.array_equal(before.part, system.part) else _joined(system, before, node_maps)
+    maps = np.ascontiguousarray(start[: system.frames])
+    shared = start[system.frames :] if len(start) > system.frames else np.eye(3)[None][: system.nodes - system.frames]
+    rows = linearise(system, weights, np.concatenate([maps, shared]))
+    if rows is not None and rows.cost <= FAR_OFF * rows.residual.size:
+        return start
+    agreed = np.concatenate([_agree_linearly(system, weights.links, maps), shared])
+    others = linearise(system, weights, agreed) if np.isfinite(agreed).all() else None
+    better = others is not None and (rows is None or others.cost < rows.cost)
+    return agreed if better else start
+
+
+def _agree_linearly(system: System, weights: NDArray[np.float64], maps: Homographies) -> Homographies:
+    """Return maps (N, 3, 3) with the turns, scales and places that links, weighted (L,), agree on."""
+    linear = linear_part(system.measured)
+    turned = (linear[:, 0, 0] + linear[:, 1, 1]) + 1j * (linear[:, 1, 0] - linear[:, 0, 1])
+    turn = turned / np.maximum(np.abs(turned), 1e-12)
+    log_scale = 0.5 * np.log(np.maximum(np.abs(np.linalg.det(linear)), 1e-12))
+    by_entry = system.family.by_entry
+    told = np.linalg.norm(system.roots @ by_entry.T, axis=1) * weights[:, None]
+    of_place, of_turn = (
+        np.maximum(told[:, :2].max(axis=1), 1e-9),
+        np.maximum(told[:, min(ROTATION, len(by_entry) - 1)], 1e-9),
+    )
+
+    held = system.references
+    before = _place_turn_scale(maps)
+    _, angle, scale = before
+    if system.family.freedom > ROTATION:
+        angle = np.angle(_solve(system, turn, np.zeros(len(turn)), of_turn, held, np.exp(1j * angle[held])))
+    if system.family.freedom > SCALE:
+        ones = np.ones(len(turn))
+        scale = np.exp(_solve(system, ones, log_scale, of_turn, held, np.log(scale[held])).real)
+    c: Complex = scale * np.exp(1j * angle)
+    offset = system.offsets[:, 0] + 1j * system.offsets[:, 1]
+    away = c[system.ends[:, 0]] * offset
+    # The same length is worth less where frames are larger.
+    worth = of_place / scale[system.ends[:, 0]]
+    place = _solve(system, np.ones(len(turn)), away, worth, held, before[0][held])
+    return _moved_to(maps, before, place, c)
+
+
+def _solve(
+    system: System, factor: Numbers, shift: Numbers, weights: NDArray[np.float64], held: NDArray[np.int64], at: Numbers
+) -> Complex:
+    """Return the unknowns (N,) of x_j = factor x_i + shift, by least squares, some frames held at given values."""
+    links, frames = len(system.links), system.frames
+    i, j = system.ends.T
+    rows = np.tile(np.arange(links), 2)
+    values = np.concatenate([-factor * weights, weights.astype(np.complex128)])
+    equations = csc_array((values, (rows, np.concatenate([i, j]))), shape=(links, frames))
+    known = np.zeros(frames, dtype=np.complex128)
+    known[held] = at
+    right = shift * weights - equations @ known
+    free = np.setdiff1d(np.arange(frames), held)
+    part = equations[:, free]
+    normal = (part.conj().T @ part + FAINT * diags_array(weights.max() ** 2 * np.ones(len(free)))).tocsc()
+    factor_of_normal = splu(normal, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
+    known[free] = factor_of_normal.solve(np.asarray(part.conj().T @ right))
+    return known
+
+
+def _place_turn_scale(maps: Homographies) -> tuple[Complex, NDArray[np.float64], NDArray[np.float64]]:
+    """Return the centres of frames, as complex numbers, their turns and their scales."""
+    scaled = maps / maps[:, 2:, 2:]
+    linear = linear_part(scaled)
+    angle = np.arctan2(linear[:, 1, 0] - linear[:, 0, 1], linear[:, 0, 0] + linear[:, 1, 1])
+    scale = np.sqrt(np.maximum(np.abs(np.linalg.det(linear)), 1e-12))
+    return scaled[:, 0, 2] + 1j * scaled[:, 1, 2], angle, scale
+
+
+def _moved_to(
+    maps: Homographies,
+    before: tuple[Complex, NDArray[np.float64], NDArray[np.float64]],
+    place: Complex,
+    c: Complex,
+) -> Homographies:
+    """Return maps with other places, turns and scales, by a similarity of each frame."""
+    old_place, angle, old_scale = before
+    turned = c / (old_scale * np.exp(1j * angle))
+    shift = place - turned * old_place
+    similarity = np.tile(np.eye(3), (len(maps), 1, 1))
+    similarity[:, 0, 0] = similarity[:, 1, 1] = turned.real
+    similarity[:, 1, 0], similarity[:, 0, 1] = turned.imag, -turned.imag
+    similarity[:, 0, 2], similarity[:, 1, 2] = shift.real, shift.imag
+    moved = similarity @ maps
+    return np.ascontiguousarray(moved / moved[:, 2:, 2:])
+
+
+def _joined(system: System, before: System, node_maps: Homographies) -> Homographies:
+    """Return the maps before, parts that are joined now moved to each other by the links that join them."""
+    first = system.first_maps()
+    maps = node_maps[: system.frames].copy()
+    old, new = before.part, system.part
+    for part in range(int(new.max()) + 1):
+        inside = np.flatnonzero(new == part)
+        largest = int(np.argmax(np.bincount(old[inside])))
+        placed = set(inside[old[inside] == largest].tolist())
+        moved = True
+        while moved and len(placed) < len(inside):
+            moved = False
+            for n, (i, j) in enumerate(system.ends.tolist()):
+                if new[i] != part or (i in placed) == (j in placed):
+                    continue
+                known, other = (i, j) if i in placed else (j, i)
+                group = np.flatnonzero((old == old[other]) & (new == part))
+                forth = similarity_part(system.measured[n] if known == i else system.measured_back[n])
+                shift = maps[known] @ forth @ np.linalg.inv(similarity_part(maps[other]))
+                maps[group] = similarity_part(shift) @ maps[group]
+                placed.update(group.tolist())
+                moved = True
+                break
+        if len(placed) < len(inside):
+            maps[inside] = first[inside]
+    return np.ascontiguousarray(maps / maps[:, 2:, 2:])

@@ -1,0 +1,280 @@
+"""The state of a mosaic after answers: which links to believe, and how noisy they are.
+
+It is a function of the links alone, whatever the order in which they came: everything is computed anew from the chain,
+whose own estimate is made once. So answers can be forgotten, replayed and taken in together, to the last bit.
+
+A link that contradicts all others by far is *rejected*: kept, named, not used. All are judged at once: those that
+contradict the rest worst go first, then whoever agrees with what is left comes back. A person's answer is never
+rejected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.engine.estimate import ENOUGH_GAIN, Estimate
+from smalti.engine.initialisation import first_guess
+from smalti.engine.links import Link
+from smalti.engine.noise import (
+    ALIKE,
+    CHAIN,
+    LOG_DEVIATION,
+    MATCHER,
+    PERSON,
+    USUAL_DEVIATION,
+    Knowledge,
+    learn_from_loops,
+    learn_noise,
+    learn_trust,
+)
+from smalti.engine.solution import solve
+from smalti.engine.system import System
+from smalti.records import Pair, PairNumbers, pair_key
+
+ROUNDS = 6
+"""In which noise is learned; they begin where the chain's have ended."""
+
+SETTLED = 0.1
+"""Of the logarithm of a noise: when no noise changes by more, answers teach nothing more of it."""
+
+LARGEST_CHI2 = 1000.0
+"""χ² of 8 degrees that a link may show where the median is as it should be. Far out, because honest links have heavy
+tails; a wrong map that matters is off by ten times what the right ones are, or a hundred times their χ²."""
+
+MEDIAN_CHI2 = 7.344
+"""Of 8 degrees of freedom."""
+
+FIRST_SURPRISES = 4 * (20 * MEDIAN_CHI2,)
+"""What loops may be expected to show before any has: a chain drifts by more than its noise."""
+
+WORST_TOGETHER = 4.0
+"""Links whose χ² is within this factor of the worst one's are rejected at once."""
+
+PASSES = 12
+"""Of rejecting and coming back, at most."""
+
+SUSPICIOUS, EXPLAINED = 2.0, 0.7
+"""Times the noise that is expected of a chain: with more the camera or some links may be wrong. What must be left of it
+without them."""
+
+HARDLY_TRUSTED = 0.05
+"""Of a link's weight: with less it disagrees with the others."""
+
+MOST_REJECTED = 0.33
+"""Of the loops: if more would have to be rejected, it is the chain that is wrong."""
+
+TOLERATED_CHI2, SHRINKING, LEAST_TRUST = 50.0, 2.0, 1e-6
+"""Squared residual of a link that is tolerated at last while it is open who is right, and by which factor what is
+tolerated shrinks with every step; what is left of a link's weight at least."""
+
+DOUBTED = (3.0, 1.0)
+"""By how much noisier loops count while it is open who is right: consecutive frames are rarely matched wrongly, unless
+the matcher lies."""
+
+LARGEST_GROWTH, FEW_LOOPS = 4.0, 3
+"""Of the chain's noise, by as few loops: each may be wrong."""
+
+
+def estimate(chain: Estimate, loops: Sequence[Link], insisted: Set[Pair] = frozenset()) -> Estimate:
+    """Return the state after answers: the chain's links and those of `loops`, some of which a person insists on."""
+    if not loops:
+        return chain
+    everything = {link.pair: link for link in (*chain.system.links, *loops)}
+    of_loop = {link.pair for link in loops}
+    state = _Judging(chain, everything, of_loop, frozenset(insisted))
+    return state.settle()
+
+
+@dataclass
+class _Judging:
+    """Finds out which links to believe."""
+
+    chain: Estimate
+    everything: Mapping[Pair, Link]
+    of_loop: Set[Pair]
+    insisted: frozenset[Pair]
+
+    def settle(self) -> Estimate:
+        """Reject, learn, and let come back, until nothing changes."""
+        everything = self._solve(frozenset(), self.chain)
+        state = self._learn(everything)
+        if self._is_suspicious(state) or np.any(state.knowledge.trust < HARDLY_TRUSTED):
+            # Least squares spreads what is wrong over what is right. Perhaps most links agree, but for some.
+            best = everything
+            for doubted in DOUBTED:
+                without = self._solve(self._disagreeing_with_most(everything, doubted), self.chain)
+                few = len(self.of_loop & without.rejected.keys()) <= MOST_REJECTED * len(self.of_loop)
+                if few and _verdict_cost(without) < _verdict_cost(best):
+                    best = without
+            tried = state if best is everything else self._learn(best)
+            # A chain that bends contradicts all loops, whichever of them are rejected: then none is wrong.
+            quieter = tried.knowledge.noise[CHAIN] < EXPLAINED * state.knowledge.noise[CHAIN]
+            if quieter or not self._is_suspicious(tried):
+                state = tried
+        for _ in range(PASSES):
+            rejected = frozenset(state.rejected)
+            changed = self._contradicting(state) or self._agreeing(state)
+            if not changed:
+                break
+            state = self._learn(self._solve(rejected ^ changed, state))
+        return state
+
+    def _is_suspicious(self, state: Estimate) -> bool:
+        return state.knowledge.noise[CHAIN] > SUSPICIOUS * ALIKE * self.chain.local_noise
+
+    def _disagreeing_with_most(self, everything: Estimate, doubted: float) -> frozenset[Pair]:
+        """Return the links that are far off what most of all agree on.
+
+        Links lose weight with their residual. What is tolerated shrinks step by step, from one that tolerates all: so
+        the many decide. Loops count as `doubted` times noisier than the chain.
+        """
+        state, local = everything, self.chain.local_noise
+        knowledge = replace(state.knowledge, noise=(local, doubted * local, doubted * local))
+        solution = solve(state.system, knowledge.weights(state.groups), state.solution.node_maps, ENOUGH_GAIN)
+        state = replace(state, solution=solution, knowledge=knowledge)
+        bent = state.check.squares
+        tolerated = float(bent.max(initial=0.0))
+        while tolerated > TOLERATED_CHI2:
+            tolerated = max(tolerated / SHRINKING, TOLERATED_CHI2)
+            trust = np.maximum((tolerated / (tolerated + bent)) ** 2, LEAST_TRUST)
+            knowledge = replace(state.knowledge, trust=trust)
+            solution = solve(state.system, knowledge.weights(state.groups), state.solution.node_maps, ENOUGH_GAIN)
+            state = replace(state, solution=solution, knowledge=knowledge)
+            bent = np.asarray(np.sum(solution.rows.residual**2, axis=1)) / trust
+        usual = float(np.median(bent[bent <= np.median(bent) * LARGEST_CHI2]))
+        limit = LARGEST_CHI2 * max(1.0, usual / MEDIAN_CHI2)
+        rejected: set[Pair] = set()
+        for n in np.argsort(-bent, kind="stable"):
+            pair = state.system.links[n].pair
+            if bent[n] <= limit:
+                break
+            if pair not in self.insisted and _stay_joined(state.system, rejected | {pair}):
+                rejected.add(pair)
+        return frozenset(rejected)
+
+    def _solve(self, rejected: frozenset[Pair], before: Estimate, gain: float = ENOUGH_GAIN) -> Estimate:
+        """Return the state of all links but the rejected ones, from the maps before.
+
+        It begins with what the chain taught: what a wrong link taught is rejected with it.
+        """
+        base = self.chain.system
+        links = [link for pair, link in self.everything.items() if pair not in rejected]
+        system = System.of(base.frames, base.outline, base.family, links, base.reference, base.lens)
+        groups = np.array([self._group(link.pair) for link in system.links])
+        knowledge = _aligned(self.chain, system)
+        weights = knowledge.weights(groups)
+        solution = solve(system, weights, first_guess(system, weights, before.system, before.solution.node_maps), gain)
+        held = {pair: self.everything[pair] for pair in sorted(rejected)}
+        return Estimate(solution, groups, knowledge, held, self.insisted)
+
+    def _learn(self, state: Estimate) -> Estimate:
+        """Learn the noise from a set of links, and solve to the end.
+
+        A camera that hardly moves from frame to frame may seem more level than it is. Where loops contradict the chain
+        by far, it is let go altogether, if that explains them.
+        """
+        learned = self._rounds(state)
+        if self._is_suspicious(learned):
+            released = replace(state.knowledge, camera=state.knowledge.camera.released(USUAL_DEVIATION))
+            weights = released.weights(state.groups)
+            solution = solve(state.system, weights, state.solution.node_maps, ENOUGH_GAIN)
+            tried = self._rounds(replace(state, solution=solution, knowledge=released))
+            if tried.knowledge.noise[CHAIN] < EXPLAINED * learned.knowledge.noise[CHAIN]:
+                learned = tried
+        solution = solve(learned.system, learned.knowledge.weights(learned.groups), learned.solution.node_maps)
+        return replace(learned, solution=solution)
+
+    def _rounds(self, state: Estimate) -> Estimate:
+        """Learn the noise for some rounds."""
+        loops, local = np.isin(state.groups, (MATCHER, PERSON)), self.chain.local_noise
+        most = ALIKE * local * LARGEST_GROWTH * max(1.0, np.sqrt(loops.sum() / FEW_LOOPS))
+        for _ in range(ROUNDS):
+            check, knowledge = state.check, state.knowledge
+            of_chain = min(learn_from_loops(check, loops, knowledge.noise[CHAIN], ALIKE * local), most)
+            matcher = learn_noise(check, state.groups, knowledge, MATCHER, local, LOG_DEVIATION)
+            person = learn_noise(check, state.groups, knowledge, PERSON, 1.0, LOG_DEVIATION)
+            noise = (of_chain, matcher, person)
+            rescaled = (np.array(knowledge.noise) / noise)[state.groups] ** 2
+            learned = learn_trust(check, replace(knowledge, noise=noise), rescaled)
+            solution = solve(state.system, learned.weights(state.groups), state.solution.node_maps, ENOUGH_GAIN)
+            state = replace(state, solution=solution, knowledge=learned)
+            if np.abs(np.log(np.divide(learned.noise, knowledge.noise))).max() < SETTLED:
+                break
+        return state
+
+    def _group(self, pair: Pair) -> int:
+        if pair in self.insisted:
+            return PERSON
+        return MATCHER if pair in self.of_loop else CHAIN
+
+    def _limit(self, state: Estimate) -> float:
+        """Return the χ² that may pass, where loops are as surprising as those believed."""
+        chi2, system = state.contradictions, state.system
+        loops = np.array([pair in self.of_loop for pair in system.place_of], dtype=bool)
+        seen = np.append(chi2[loops] * 8.0 / np.maximum(system.ranks[loops], 1), FIRST_SURPRISES)
+        return LARGEST_CHI2 * max(1.0, float(np.median(seen)) / MEDIAN_CHI2)
+
+    def _contradicting(self, state: Estimate) -> frozenset[Pair]:
+        """Return the links that contradict the others worst; frames that a link alone joins stay joined."""
+        limit, system = self._limit(state), state.system
+        chi2 = state.contradictions
+        # Consecutive frames are rarely matched wrongly: of two that contradict each other, the loop goes first.
+        blamed = np.where([link.pair in self.of_loop for link in system.links], chi2, chi2 / DOUBTED[0] ** 2)
+        possible = [n for n in np.argsort(-blamed, kind="stable") if chi2[n] > limit]
+        possible = [n for n in possible if system.links[n].pair not in self.insisted]
+        if not possible:
+            return frozenset()
+        worst = float(blamed[possible[0]])
+        chosen: set[Pair] = set()
+        for n in possible:
+            if blamed[n] < worst / WORST_TOGETHER:
+                break
+            pair = system.links[n].pair
+            if _stay_joined(system, chosen | {pair}):
+                chosen.add(pair)
+        return frozenset(chosen)
+
+    def _agreeing(self, state: Estimate) -> frozenset[Pair]:
+        """Return the rejected links that agree with the believed ones."""
+        limit = self._limit(state)
+        return frozenset(
+            pair
+            for pair, link in state.rejected.items()
+            if state.part[pair.i] == state.part[pair.j] and state.surprise(link, self._group(pair)) <= limit
+        )
+
+
+def _aligned(before: Estimate, system: System) -> Knowledge:
+    """Return what is known, for the consecutive links of another system."""
+    known = before.knowledge
+    if before.system is system:
+        return known
+    calm = _carried_over(known.calm, before.system.step_ends, system.step_ends)
+    trust = _carried_over(known.trust, before.system.ends, system.ends)
+    return replace(known, calm=calm, trust=trust)
+
+
+def _verdict_cost(state: Estimate) -> float:
+    """Return what links cost by what the chain has taught, and what it costs to call some wrong.
+
+    A noise and a camera that were learned from lies would explain them.
+    """
+    return state.solution.rows.cost + LARGEST_CHI2 * len(state.rejected)
+
+
+def _stay_joined(system: System, without: Set[Pair]) -> bool:
+    """Tell whether the same frames are joined without some links."""
+    kept = [link for link in system.links if link.pair not in without]
+    return int(replace(system, links=tuple(kept)).part.max()) == int(system.part.max())
+
+
+def _carried_over(values: NDArray[np.float64], before: PairNumbers, now: PairNumbers) -> NDArray[np.float64]:
+    """Return the values (m, ...) of pairs now (m, 2), of which there were some before (n, 2); 1 for new ones."""
+    carried = np.ones((len(now), *values.shape[1:]))
+    _, old, new = np.intersect1d(pair_key(*before.T), pair_key(*now.T), assume_unique=True, return_indices=True)
+    carried[new] = values[old]
+    return carried

@@ -1,0 +1,272 @@
+"""A pair's landmarks, condensed to what the engine needs: a map, as far as they determine one, and its worth.
+
+With Ĝ fitted to the landmarks and M = Ĝ⁻¹ H_i⁻¹ H_j, normalised to a 1 in its corner, e are the eight entries of M - I.
+To first order a landmark x of j is then off by J v(x; e) in frame i, v being the motion of a point (`velocities`) and J
+the derivative of Ĝ at x. So the rows J v(·)/σ of all landmarks, condensed to eight by a QR factor R, say what the pair
+costs: |R e|², whatever the number of landmarks and whatever they leave open. The same factor says how R e moves with
+the coefficients of the lens. One landmark gives a root of rank 2, two give 4, four or more that are not on a line all
+8. Where landmarks fit exactly, so is the form.
+
+Differs from the paper, whose links are affine and need three landmarks; `smalti.paper` has those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.engine.relations import velocities
+from smalti.errors import LandmarkError
+from smalti.geometry.lens import Lens
+from smalti.geometry.maps import ENTRIES, PROJECTIVE, Family, apply_map, exponential, normalise
+from smalti.geometry.outline import Outline
+from smalti.records import Homographies, Landmarks, Pair, Points
+
+MOST_LANDMARKS = 30
+"""Of a link that take part, spread over it: more of them say the same again, for neighbours err alike."""
+
+COEFFICIENTS = 2
+"""Of a lens."""
+
+MOST_STEPS = 20
+SETTLED = 1e-9
+"""In units of a frame: a smaller step ends the fit."""
+
+WEAKLY_HELD = (1.0, 1.0, 0.3, 0.3, 0.1, 0.1, 0.05, 0.05)
+"""How far a pair's map may be from the identity, a priori, direction by direction: decides only what landmarks leave
+open."""
+
+FAINT = 1e-3
+"""Of the landmarks' own rows: the weight of that, so that it moves nothing they determine."""
+
+SMALLEST_DEPTH = 0.05
+"""Of a landmark, relative to the frame's centre, under the pair's map: less is beyond the horizon."""
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """What a pair's landmarks say, in units of the frame (`Outline.unit_from_pixels`), straight of the lens."""
+
+    pair: Pair
+    i_from_j: Homographies  # (3, 3): Ĝ
+    root: NDArray[np.float64]  # (8, 8): R, in units of the landmarks' noise
+    points_i: Points  # (n, 2): the landmarks that take part
+    points_j: Points
+    sigma: NDArray[np.float64]  # (n,), in units of the frame
+    residual_px: float  # RMS distance of the landmarks to Ĝ
+    landmarks: int  # how many were given
+    lens_i: NDArray[np.float64]  # (n, 2, 2): how the landmarks move with the lens' coefficients
+    lens_j: NDArray[np.float64]
+    by_lens: NDArray[np.float64]  # (8, 2): how R e moves with them
+    lens_at: NDArray[np.float64]  # (2,): what the lens was changed by when the link was fitted
+
+    @cached_property
+    def rank(self) -> int:
+        """Return how many directions the landmarks determine."""
+        values = np.linalg.svd(self.root, compute_uv=False)
+        return int(np.sum(values > 1e-6 * values[0])) if values[0] > 0 else 0
+
+    def through(self, lens: NDArray[np.float64]) -> tuple[Points, Points]:
+        """Return the landmarks of i and j as a lens straightens them whose coefficients are changed by so much (2,)."""
+        return self.points_i + self.lens_i @ lens, self.points_j + self.lens_j @ lens
+
+    def weighed(self, factor: float) -> Link:
+        """Return the same link, counted with another noise."""
+        return replace(self, root=self.root / factor, by_lens=self.by_lens / factor)
+
+
+def fit_link(
+    landmarks: Landmarks,
+    outline: Outline,
+    lens: Lens | None = None,
+    family: Family = PROJECTIVE,
+    near: Homographies | None = None,
+) -> Link:
+    """Fit the pair's map in a family; `near` (3, 3), in units, is where to begin, and what open directions stay at."""
+    if not len(landmarks):
+        raise LandmarkError(
+            f"pair {landmarks.pair}: a yes needs a landmark at least, mark a point that both frames show"
+        )
+    to_unit = outline.unit_from_pixels
+    points_i, points_j = (
+        (points if lens is None else lens.straighten(points)) @ to_unit[:, :2].T + to_unit[:, 2]
+        for points in (landmarks.points_i, landmarks.points_j)
+    )
+    sigma = np.broadcast_to(landmarks.sigma, (len(landmarks),)) / outline.unit
+    chosen = spread_out(points_j, MOST_LANDMARKS)
+    lens_i, lens_j = (
+        np.zeros((len(chosen), 2, COEFFICIENTS))
+        if lens is None
+        else lens.by_coefficients(points[chosen]) / outline.unit
+        for points in (landmarks.points_i, landmarks.points_j)
+    )
+    # Fewer of them stand for all, as far as all would be believed.
+    link = Link(
+        landmarks.pair,
+        np.eye(3),
+        np.zeros((ENTRIES, ENTRIES)),
+        points_i[chosen],
+        points_j[chosen],
+        sigma[chosen],
+        0.0,
+        len(landmarks),
+        lens_i,
+        lens_j,
+        np.zeros((ENTRIES, COEFFICIENTS)),
+        np.zeros(COEFFICIENTS),
+    )
+    fitted = _fit(link, family, _first_map(link, family) if near is None else near)
+    if np.linalg.det(linear_part(fitted.i_from_j)) <= 0 or not np.isfinite(fitted.root).all():
+        raise LandmarkError(
+            f"pair {landmarks.pair}: the landmarks show frame {landmarks.pair.j} mirrored in frame "
+            f"{landmarks.pair.i}, check whether two of them are exchanged"
+        )
+    off = apply_map(fitted.i_from_j, points_j) - points_i
+    return replace(fitted, residual_px=float(np.sqrt(np.mean(np.sum(off**2, axis=1)))) * outline.unit)
+
+
+def map_in_pixels(landmarks: Landmarks, outline: Outline, lens: Lens | None = None) -> Homographies:
+    """Return the map (3, 3) from straight pixels of j to those of i that landmarks fit best."""
+    to_unit = np.vstack([outline.unit_from_pixels, [0.0, 0.0, 1.0]])
+    return normalise(np.linalg.inv(to_unit) @ fit_link(landmarks, outline, lens).i_from_j @ to_unit)
+
+
+def relinearise(link: Link, i_from_j: Homographies, lens: NDArray[np.float64], tolerance: float) -> Link:
+    """Return a link by its landmarks at another map (3, 3); those that are off by more than `tolerance` lose weight.
+
+    The lens' coefficients are changed by `lens` (2,).
+
+    One Gauss-Newton step on the landmarks themselves: with residuals ρ and rows A, the link's map is where the step
+    would lead, and its root that of the weighted rows.
+    """
+    points_i, points_j = link.through(lens)
+    seen, rows = seen_and_rows(i_from_j, points_j)
+    off = points_i - seen
+    weight = 1.0 / (1.0 + np.sum(off**2, axis=1) / tolerance**2)
+    scale = np.sqrt(weight) / link.sigma
+    a = (rows * scale[:, None, None]).reshape(-1, ENTRIES)
+    b = (off * scale[:, None]).ravel()
+    step = _solve_faintly(a @ PROJECTIVE.by_entry.T, b, PROJECTIVE)
+    root, by_lens = _condense(a, _lens_rows(link, i_from_j, points_j, scale))
+    at = normalise(i_from_j @ exponential(step[None])[0])
+    return replace(link, i_from_j=at, root=root, by_lens=by_lens, lens_at=lens)
+
+
+def linear_part(i_from_j: Homographies) -> NDArray[np.float64]:
+    """Return the derivatives (..., 2, 2) of maps at the centre of the frame."""
+    scaled = normalise(i_from_j)
+    linear: NDArray[np.float64] = scaled[..., :2, :2] - scaled[..., :2, 2:] * scaled[..., 2:, :2]
+    return linear
+
+
+def seen_and_rows(i_from_j: Homographies, points_j: Points) -> tuple[Points, NDArray[np.float64]]:
+    """Return where a map (3, 3) takes points (n, 2), and how these move with the entries of its increment (n, 2, 8)."""
+    seen, slopes = _seen_and_slopes(i_from_j, points_j)
+    return seen, slopes @ velocities(points_j)
+
+
+def spread_out(points: Points, count: int) -> NDArray[np.int64]:
+    """Return the numbers of `count` points, or of all if they are fewer, far from each other: greedily the farthest."""
+    if len(points) <= count:
+        return np.arange(len(points))
+    distance = np.sum((points - points.mean(axis=0)) ** 2, axis=1)
+    chosen = np.empty(count, dtype=np.int64)
+    for n in range(count):
+        chosen[n] = np.argmax(distance)
+        to_chosen = np.sum((points - points[chosen[n]]) ** 2, axis=1)
+        distance = to_chosen if n == 0 else np.minimum(distance, to_chosen)
+    return np.sort(chosen)
+
+
+def stacked(links: Iterable[Link]) -> tuple[Homographies, NDArray[np.float64]]:
+    """Return the maps (n, 3, 3) and the roots (n, 8, 8) of links."""
+    links = list(links)
+    maps, roots = np.array([link.i_from_j for link in links]), np.array([link.root for link in links])
+    return maps.reshape(-1, 3, 3), roots.reshape(-1, ENTRIES, ENTRIES)
+
+
+def _first_map(link: Link, family: Family) -> Homographies:
+    """Return where the fit begins: a shift, or an affine map where the landmarks determine one."""
+    first = np.eye(3)
+    middle_i, middle_j = link.points_i.mean(axis=0), link.points_j.mean(axis=0)
+    offset_i, offset_j = link.points_i - middle_i, link.points_j - middle_j
+    spread = np.linalg.svd(offset_j, compute_uv=False)
+    if family.freedom >= 4 and len(link.points_j) >= 2 and spread[0] > 1e-9:
+        along = float(np.sum(offset_i * offset_j))
+        across = float(np.sum(offset_j[:, 0] * offset_i[:, 1] - offset_j[:, 1] * offset_i[:, 0]))
+        square = float(np.sum(offset_j**2))
+        a, b = along / square, across / square
+        if a * a + b * b > 1e-6:
+            first[:2, :2] = [[a, -b], [b, a]]
+    if family.freedom == 3 and len(link.points_j) >= 2:
+        angle = np.arctan2(
+            np.sum(offset_j[:, 0] * offset_i[:, 1] - offset_j[:, 1] * offset_i[:, 0]), np.sum(offset_i * offset_j)
+        )
+        first[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+    if family.freedom >= 6 and len(link.points_j) >= 3 and spread[-1] > 0.05 * spread[0]:
+        first[:2, :2] = np.linalg.lstsq(offset_j, offset_i, rcond=None)[0].T
+    first[:2, 2] = middle_i - first[:2, :2] @ middle_j
+    return first
+
+
+def _fit(link: Link, family: Family, first: Homographies) -> Link:
+    """Return the link with the map of the family that fits its landmarks best, Gauss-Newton from `first`."""
+    current = normalise(first)
+    basis = family.by_entry
+    cost = np.inf
+    for _ in range(MOST_STEPS):
+        seen, rows = seen_and_rows(current, link.points_j)
+        a = (rows / link.sigma[:, None, None]).reshape(-1, ENTRIES)
+        b = ((link.points_i - seen) / link.sigma[:, None]).ravel()
+        if float(b @ b) > cost:
+            break
+        best, cost = current, float(b @ b)
+        step = _solve_faintly(a @ basis.T, b, family)
+        step *= min(1.0, 0.5 / max(float(np.abs(step).max()), 1e-12))
+        current = normalise(current @ exponential(step[None])[0])
+        if np.abs(step).max() < SETTLED:
+            break
+    _, rows = seen_and_rows(best, link.points_j)
+    a = (rows / link.sigma[:, None, None]).reshape(-1, ENTRIES)
+    root, by_lens = _condense(a, _lens_rows(link, best, link.points_j, 1.0 / link.sigma))
+    return replace(link, i_from_j=best, root=root, by_lens=by_lens)
+
+
+def _solve_faintly(rows: NDArray[np.float64], right: NDArray[np.float64], family: Family) -> NDArray[np.float64]:
+    """Solve least squares; what rows leave open stays about where it is."""
+    held = np.array(WEAKLY_HELD[: family.freedom])
+    strength = FAINT * float(np.sqrt(np.sum(rows**2) / rows.shape[1]))
+    stacked_rows = np.concatenate([rows, strength * np.diag(held.min() / held)])
+    solution, *_ = np.linalg.lstsq(stacked_rows, np.concatenate([right, np.zeros(len(held))]), rcond=None)
+    return np.asarray(solution)
+
+
+def _seen_and_slopes(i_from_j: Homographies, points_j: Points) -> tuple[Points, NDArray[np.float64]]:
+    """Return where a map (3, 3) takes points (n, 2), and its derivatives there (n, 2, 2)."""
+    mapped = points_j @ i_from_j[:, :2].T + i_from_j[:, 2]
+    depth = np.maximum(mapped[:, 2], SMALLEST_DEPTH * abs(i_from_j[2, 2]))
+    seen = mapped[:, :2] / depth[:, None]
+    return seen, (i_from_j[:2, :2] - seen[:, :, None] * i_from_j[2, :2]) / depth[:, None, None]
+
+
+def _lens_rows(link: Link, i_from_j: Homographies, points_j: Points, scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how what landmarks miss a map by changes with the lens' coefficients (2n, 2)."""
+    _, slopes = _seen_and_slopes(i_from_j, points_j)
+    moved: NDArray[np.float64] = (slopes @ link.lens_j - link.lens_i) * scale[:, None, None]
+    return moved.reshape(-1, COEFFICIENTS)
+
+
+def _condense(
+    rows: NDArray[np.float64], lens_rows: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a square root (8, 8) of the information of rows (n, 8), and what it sees of the lens (8, 2)."""
+    if len(rows) < ENTRIES:
+        missing = ENTRIES - len(rows)
+        rows = np.concatenate([rows, np.zeros((missing, ENTRIES))])
+        lens_rows = np.concatenate([lens_rows, np.zeros((missing, COEFFICIENTS))])
+    condensed = np.asarray(np.linalg.qr(np.hstack([rows, lens_rows]), mode="r"))[:ENTRIES]
+    return np.ascontiguousarray(condensed[:, :ENTRIES]), np.ascontiguousarray(condensed[:, ENTRIES:])

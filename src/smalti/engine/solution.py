@@ -1,0 +1,249 @@
+"""Maps at the bottom of the cost: damped Gauss-Newton steps, and the information there.
+
+Steps are damped until they lower the cost, and no step is taken to maps that no camera makes: mirrored ones, or such
+whose horizon reaches the frame. So whatever the links say, the maps stay finite.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.engine.camera import ATTITUDES, MOTIONS
+from smalti.engine.links import COEFFICIENTS
+from smalti.engine.rows import (
+    HELD,
+    OPEN_DEVIATIONS,
+    Rowset,
+    Weights,
+    hold,
+    lens_change,
+    linearise,
+    normal_equations,
+    turn_alone,
+)
+from smalti.engine.system import LENS, TURN, System
+from smalti.geometry.lens import Lens
+from smalti.geometry.maps import ENTRIES, move
+from smalti.records import Homographies
+from smalti.sparse.blocks import Blocks
+from smalti.sparse.cholesky import ENOUGH_LEFT, LEAST_LEFT, BlockCholesky, NotPositiveDefiniteError
+from smalti.sparse.orthogonal import Rows, factorise_rows
+
+MOST_STEPS = 40
+SMALLEST_GAIN = 1e-9
+"""Of the cost: a step that gains less ends the fit."""
+
+NOT_WORTH_IT = 1e-3
+"""Of that: a step that promises less is not taken."""
+
+SMALLEST_COST = 1e-14
+
+LONGEST_STEP = 0.7
+"""Of turn, logarithm of scale, stretch and perspective, at once."""
+
+SHARES = (1.0, 0.4, 0.15, 0.05)
+"""Of a step, that are tried in turn: where frames have to turn by a radian, all of it leads too far."""
+
+FIRST_DAMPING, LARGEST_DAMPING = 1e-6, 1e8
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Maps at the bottom of the cost, and the equations there."""
+
+    system: System
+    weights: Weights
+    node_maps: (
+        Homographies  # (N, 3, 3), in units; and, if they share an error, what links of the chain measure too much
+    )
+    rows: Rowset
+    steps: int
+    converged: bool
+    known_factor: BlockCholesky | None = None  # if the last step has left it
+
+    @property
+    def maps(self) -> Homographies:
+        """(N, 3, 3): the mosaic from every frame, in units."""
+        return self.node_maps[: self.system.frames]
+
+    @property
+    def lens_change(self) -> NDArray[np.float64]:
+        """By how much the lens' coefficients (2,) differ from those that links were fitted with at first."""
+        return np.zeros(COEFFICIENTS) if self.system.lens is None else lens_change(self.node_maps[-1])
+
+    @property
+    def lens(self) -> Lens | None:
+        """The lens, if it was to be found."""
+        lens = self.system.lens
+        return None if lens is None else lens.moved(*self.lens_change.tolist())
+
+    @cached_property
+    def factor(self) -> BlockCholesky:
+        """The information on all frames' increments, factorised; one frame of each part is held."""
+        if self.known_factor is not None:
+            return self.known_factor
+        diagonal, off_diagonal, _ = normal_equations(self.system, self.rows)
+        hold(self.system, diagonal)
+        try:
+            return BlockCholesky(self.system.pattern, diagonal, off_diagonal, least_left=ENOUGH_LEFT)
+        except NotPositiveDefiniteError:
+            pass
+        try:
+            return _factorise_by_rows(self.system, self.rows)[0]
+        except NotPositiveDefiniteError:
+            pass
+        # What hangs on next to nothing, beside what is known to all digits: know everything a little worse by itself.
+        own = np.einsum("nkk->nk", diagonal)
+        for raised in (1e-9, 1e-6, 1e-3):
+            own *= 1.0 + raised
+            try:
+                return BlockCholesky(self.system.pattern, diagonal, off_diagonal, least_left=0.0)
+            except NotPositiveDefiniteError:
+                pass
+        own *= 2.0
+        return BlockCholesky(self.system.pattern, diagonal, off_diagonal, least_left=0.0)
+
+
+def solve(system: System, weights: Weights, start: Homographies, smallest_gain: float = SMALLEST_GAIN) -> Solution:
+    """Minimise the cost from maps (N, 3, 3) that a camera could make, or from those of all nodes.
+
+    A step that promises to gain too little is not taken: its factor is that of the solution, and nobody has to
+    linearise and factorise there once more.
+    """
+    maps = _with_shared(system, start)
+    rows = linearise(system, weights, maps)
+    if rows is None:
+        maps = _with_shared(system, system.first_maps())
+        rows = linearise(system, weights, maps)
+    assert rows is not None, "level maps are always possible"
+    damping, steps, converged = 0.0, 0, False
+    while steps < MOST_STEPS and not converged:
+        steps += 1
+        equations = normal_equations(system, rows)
+        hold(system, equations[0])
+        while True:
+            step = _find_step(system, rows, equations, damping)
+            if step is not None and not damping and step.promised <= NOT_WORTH_IT * smallest_gain * rows.cost:
+                return Solution(system, weights, maps, rows, steps, True, step.factor)
+            taken = None if step is None else _take(system, weights, maps, rows.cost, step.increments)
+            if taken is not None:
+                gained = rows.cost - taken[1].cost
+                maps, rows = taken
+                converged = gained <= smallest_gain * (rows.cost + gained) or rows.cost <= SMALLEST_COST
+                damping = damping / 10.0 if damping > FIRST_DAMPING else 0.0
+                break
+            damping = max(10.0 * damping, FIRST_DAMPING)
+            if damping > LARGEST_DAMPING:
+                converged = True  # not even a short step downhill gains anything
+                break
+    return Solution(system, weights, maps, rows, steps, converged)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Step:
+    """Where the linearised cost has its minimum."""
+
+    increments: NDArray[np.float64]  # (n, f)
+    promised: float  # by how much it would lower the cost
+    factor: BlockCholesky
+
+
+def _find_step(
+    system: System, rows: Rowset, equations: tuple[Blocks, Blocks, NDArray[np.float64]], damping: float
+) -> _Step | None:
+    """Return a damped step, None if there is none."""
+    diagonal, off_diagonal, gradient = equations
+    if damping:
+        diagonal = diagonal.copy()
+        own = np.einsum("nkk->nk", diagonal)
+        own *= 1.0 + damping
+    try:
+        least_left = LEAST_LEFT if damping else ENOUGH_LEFT
+        factor = BlockCholesky(system.pattern, diagonal, off_diagonal, least_left=least_left)
+        increments = -factor.solve(gradient[..., None])[..., 0]
+    except NotPositiveDefiniteError:
+        if damping:
+            return None
+        try:
+            factor, increments = _factorise_by_rows(system, rows)
+        except NotPositiveDefiniteError:
+            return None
+    if not np.isfinite(increments).all():
+        return None
+    return _Step(increments, -float(np.sum(gradient * increments)), factor)
+
+
+def _take(
+    system: System, weights: Weights, maps: Homographies, cost: float, increments: NDArray[np.float64]
+) -> tuple[Homographies, Rowset] | None:
+    """Return maps and rows after as much of a step as lowers the cost, None if no share of it does."""
+    for share in SHARES:
+        moved = _moved(system, maps, share * increments)
+        rows = None if moved is None else linearise(system, weights, moved)
+        if moved is not None and rows is not None and rows.cost <= cost:
+            return moved, rows
+    return None
+
+
+def _moved(system: System, maps: Homographies, increments: NDArray[np.float64]) -> Homographies | None:
+    """Return the maps after a step, shortened if it is too long, None where it leads nowhere."""
+    turned = float(np.abs(increments[:, TURN:]).max(initial=0.0))
+    if turned > LONGEST_STEP:
+        increments = increments * (LONGEST_STEP / turned)
+    if system.lens is None:
+        moved = move(maps, increments)
+    else:
+        turning = increments.copy()
+        turning[-1, LENS] = 0.0
+        moved = move(np.concatenate([maps[:-1], turn_alone(maps[-1])[None]]), turning)
+        moved[-1, 2, :2] = lens_change(maps[-1]) + increments[-1, LENS]
+    # So long a shift with so much perspective leads nowhere.
+    return moved if np.isfinite(moved).all() else None
+
+
+def _with_shared(system: System, maps: Homographies) -> Homographies:
+    """Return the maps of all nodes, of a common error none if there is none yet."""
+    if len(maps) < system.nodes:
+        maps = np.concatenate([maps, np.eye(3)[None]])
+    return np.ascontiguousarray(maps[: system.nodes])
+
+
+def _factorise_by_rows(system: System, rows: Rowset) -> tuple[BlockCholesky, NDArray[np.float64]]:
+    """Factorise the rows themselves: for sequences so long that their squares have no digits left."""
+    if system.shares_error:
+        raise NotPositiveDefiniteError(0)  # a row of three nodes is not for this way, and these sequences are short
+    freedom, frames = system.family.freedom, system.frames
+    ends, first, second, right = [system.ends], [rows.by_i], [rows.by_j], [rows.residual]
+    if len(rows.motion):
+        ends.append(system.ends[system.steps])
+        first.append(_padded(rows.motion_by_i))
+        second.append(_padded(rows.motion_by_j))
+        right.append(np.pad(rows.motion, ((0, 0), (0, ENTRIES - MOTIONS))))
+    alone = np.column_stack([np.arange(frames), np.full(frames, -1)])
+    ends.append(alone)
+    first.append(_padded(rows.by_frame))
+    second.append(np.zeros((frames, ENTRIES, freedom)))
+    right.append(np.pad(rows.attitude, ((0, 0), (0, ENTRIES - ATTITUDES))))
+    own = np.zeros((frames, ENTRIES, freedom))
+    strength = np.tile(1.0 / OPEN_DEVIATIONS[:freedom], (frames, 1))
+    held = np.arange(min(HELD, freedom))
+    typical = np.sqrt(np.median(np.sum(rows.by_j**2, axis=1), axis=0)) if len(rows.by_j) else np.ones(freedom)
+    strength[system.references[:, None], held] = np.maximum(typical[held], 1.0)
+    own[:, np.arange(freedom), np.arange(freedom)] = strength
+    ends.append(alone)
+    first.append(own)
+    second.append(np.zeros_like(own))
+    right.append(np.zeros((frames, ENTRIES)))
+    factor, solution = factorise_rows(
+        system.pattern,
+        Rows(np.concatenate(ends), np.concatenate(first), np.concatenate(second), -np.concatenate(right)[..., None]),
+    )
+    return factor, solution[..., 0]
+
+
+def _padded(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.pad(rows, ((0, 0), (0, ENTRIES - rows.shape[1]), (0, 0)))

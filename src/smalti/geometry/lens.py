@@ -1,0 +1,202 @@
+"""What a lens bends: radial distortion, one for all frames of a sequence.
+
+A point that is seen at x, in half the longer side of a frame from its centre, would be seen by a camera without
+distortion at x (1 + k₁|x|² + k₂|x|⁴). That is its *straight* place. Homographies hold between straight places;
+pictures, clicks and landmarks are in *seen* ones.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.compiled import compiled
+from smalti.geometry.outline import Outline
+from smalti.records import Landmarks, Points
+
+FORMULA = (
+    "From the pixel that is seen to its straight place: subtract centre and divide by unit_px to get (x, y), "
+    "let r2 = x*x + y*y, multiply (x, y) by 1 + k1*r2 + k2*r2*r2, multiply by unit_px and add centre. "
+    "The other way it has to be solved for. Homographies take and give straight pixels."
+)
+"""For other programs, beside the numbers."""
+
+RIM_STEPS = 32
+"""Points a side of a bent rim: between them it strays from a polygon by a thousandth of how far the side bends."""
+
+NEWTON_STEPS = 12
+SETTLED = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Lens:
+    """The radial distortion of a camera whose frames have this outline."""
+
+    outline: Outline
+    k1: float = 0.0
+    k2: float = 0.0
+
+    @property
+    def is_straight(self) -> bool:
+        """Tell whether it bends nothing."""
+        return self.k1 == 0.0 and self.k2 == 0.0
+
+    def moved(self, k1: float, k2: float) -> Lens:
+        """Return a lens whose coefficients are larger by so much."""
+        return replace(self, k1=self.k1 + k1, k2=self.k2 + k2)
+
+    def by_coefficients(self, points: Points) -> NDArray[np.float64]:
+        """Return how the straight places (n, 2) of points that are seen move with k₁ and k₂ (n, 2, 2), px."""
+        offset = (points - self.outline.centre) / self.unit
+        squared = np.sum(offset**2, axis=1, keepdims=True)
+        return np.stack([offset * squared, offset * squared**2], axis=2) * self.unit
+
+    @property
+    def unit(self) -> float:
+        """Half the longer side of a frame, px."""
+        return max(self.outline.width, self.outline.height) / 2.0
+
+    @property
+    def numbers(self) -> tuple[float, float, float, float, float]:
+        """Centre x and y, unit, k₁, k₂: as kernels take them."""
+        return (*self.outline.centre_x_y, self.unit, self.k1, self.k2)
+
+    @property
+    def rim(self) -> Points:
+        """(n, 2): straight places along a frame's border, clockwise from the top left; the corners where it is none."""
+        corners = self.outline.corners
+        if self.is_straight:
+            return corners
+        along = np.linspace(0.0, 1.0, RIM_STEPS, endpoint=False)[:, None]
+        sides = [
+            start + along * (end - start) for start, end in zip(corners, np.roll(corners, -1, axis=0), strict=True)
+        ]
+        return self.straighten(np.concatenate(sides))
+
+    @property
+    def stretch(self) -> float:
+        """By which share of its distance from the centre a corner's straight place lies farther out."""
+        squared = float(np.sum((self.outline.corners[0] - self.outline.centre) ** 2)) / self.unit**2
+        return squared * (self.k1 + squared * self.k2)
+
+    @property
+    def folds(self) -> bool:
+        """Tell whether two places of a frame have one straight place: no camera sees like that."""
+        squared = float(np.sum((self.outline.corners[0] - self.outline.centre) ** 2)) / self.unit**2
+        turning = [squared]
+        if self.k2 != 0.0:
+            turning.append(min(max(-3.0 * self.k1 / (10.0 * self.k2), 0.0), squared))
+        return any(1.0 + at * (3.0 * self.k1 + 5.0 * at * self.k2) <= 0.0 for at in turning)
+
+    @property
+    def record(self) -> dict[str, Any] | None:
+        """What files tell other programs of it; None where it bends nothing."""
+        if self.is_straight:
+            return None
+        return {
+            "model": "radial",
+            "k1": self.k1,
+            "k2": self.k2,
+            "centre": list(self.outline.centre_x_y),
+            "unit_px": self.unit,
+            "formula": FORMULA,
+        }
+
+    def straighten(self, points: Points) -> Points:
+        """Return where points (..., 2) that are seen in a frame would be without distortion, px."""
+        if self.is_straight:
+            return np.asarray(points, dtype=np.float64)
+        offset = (np.asarray(points, dtype=np.float64) - self.outline.centre) / self.unit
+        squared = np.sum(offset**2, axis=-1, keepdims=True)
+        straight: Points = offset * (1.0 + squared * (self.k1 + squared * self.k2)) * self.unit + self.outline.centre
+        return straight
+
+    def bend(self, points: Points) -> Points:
+        """Return where straight points (..., 2) are seen in a frame, px: the inverse of `straighten`.
+
+        Beyond the distance up to which the distortion is one to one, the farthest place that is seen stands for them.
+        """
+        points = np.asarray(points, dtype=np.float64)
+        if self.is_straight:
+            return points
+        seen = np.empty((points.size // 2, 2))
+        _bend(np.ascontiguousarray(points.reshape(-1, 2)), *self.numbers, seen)
+        return seen.reshape(points.shape)
+
+    def slopes(self, points: Points) -> NDArray[np.float64]:
+        """Return the derivatives (..., 2, 2) of `straighten` at points that are seen."""
+        offset = (np.asarray(points, dtype=np.float64) - self.outline.centre) / self.unit
+        squared = np.sum(offset**2, axis=-1)[..., None, None]
+        outer = offset[..., :, None] * offset[..., None, :]
+        along = (1.0 + squared * (self.k1 + squared * self.k2)) * np.eye(2)
+        slopes: NDArray[np.float64] = along + (2.0 * self.k1 + 4.0 * self.k2 * squared) * outer
+        return slopes
+
+
+def straighten_landmarks(landmarks: Landmarks, lens: Lens) -> Landmarks:
+    """Return landmarks with their straight places in both frames."""
+    if lens.is_straight:
+        return landmarks
+    return replace(
+        landmarks, points_i=lens.straighten(landmarks.points_i), points_j=lens.straighten(landmarks.points_j)
+    )
+
+
+@compiled
+def bend_radius(straight: float, k1: float, k2: float) -> float:
+    """Return the seen distance from the centre whose straight one is given, both in units."""
+    # The distortion is one to one up to where its derivative 1 + 3 k1 r² + 5 k2 r⁴ is 0.
+    farthest = math.inf
+    if k2 == 0.0:
+        if k1 < 0.0:
+            farthest = math.sqrt(-1.0 / (3.0 * k1))
+    else:
+        inside = 9.0 * k1 * k1 - 20.0 * k2
+        if inside >= 0.0:
+            for sign in (-1.0, 1.0):
+                squared = (-3.0 * k1 + sign * math.sqrt(inside)) / (10.0 * k2)
+                if squared > 0.0:
+                    farthest = min(farthest, math.sqrt(squared))
+    radius = min(straight, farthest)
+    for _ in range(NEWTON_STEPS):
+        squared = radius * radius
+        value = radius * (1.0 + squared * (k1 + squared * k2)) - straight
+        slope = 1.0 + squared * (3.0 * k1 + 5.0 * squared * k2)
+        if slope <= 1e-9:
+            break
+        step = value / slope
+        radius = min(max(radius - step, 0.0), farthest)
+        if abs(step) <= SETTLED:
+            break
+    return radius
+
+
+@compiled
+def bend_point(
+    x: float, y: float, centre_x: float, centre_y: float, unit: float, k1: float, k2: float
+) -> tuple[float, float]:
+    """Return where a straight point is seen, px."""
+    dx, dy = (x - centre_x) / unit, (y - centre_y) / unit
+    straight = math.sqrt(dx * dx + dy * dy)
+    if straight == 0.0:
+        return x, y
+    scale = bend_radius(straight, k1, k2) / straight
+    return dx * scale * unit + centre_x, dy * scale * unit + centre_y
+
+
+@compiled
+def _bend(
+    points: NDArray[np.float64],
+    centre_x: float,
+    centre_y: float,
+    unit: float,
+    k1: float,
+    k2: float,
+    seen: NDArray[np.float64],
+) -> None:
+    for n in range(len(points)):
+        seen[n, 0], seen[n, 1] = bend_point(points[n, 0], points[n, 1], centre_x, centre_y, unit, k1, k2)

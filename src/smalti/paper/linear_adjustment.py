@@ -1,0 +1,236 @@
+"""The paper's linear bundle adjustment: the place of every frame, from links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from smalti.errors import PairError, SingularSystemError, UsageError
+from smalti.geometry.affine import IDENTITY, compose, invert
+from smalti.geometry.family import AFFINE, Family
+from smalti.geometry.outline import Outline
+from smalti.paper.affine_links import AffineLink, pseudo_points
+from smalti.records import Pair, Transforms
+from smalti.sparse.cholesky import ENOUGH_LEFT, BlockCholesky, NotPositiveDefiniteError
+from smalti.sparse.orthogonal import Rows, factorise_rows
+from smalti.sparse.pattern import Pattern
+
+MIN_FRAMES = 2
+
+
+class LinearAdjustment:
+    """A set of links and the mosaic that fits them best.
+
+    A value: `add` returns a new adjustment and leaves this one as it is. What it holds depends on its links alone, to
+    the last bit, not on the order in which they came.
+
+    The cost of a link is |(Θ_j - Θ_i T̂) R|² (see `AffineLink`), Θ_n being `mosaic_from_frame[n]` and the mosaic's
+    coordinates those of the reference frame. x and y share one matrix where the family allows.
+    """
+
+    def __init__(
+        self,
+        frames: int,
+        outline: Outline,
+        links: Iterable[AffineLink],
+        *,
+        family: Family = AFFINE,
+        reference: int = 0,
+    ) -> None:
+        if frames < MIN_FRAMES:
+            raise UsageError(f"a mosaic needs at least {MIN_FRAMES} frames, got {frames}")
+        self.frames = frames
+        self.outline = outline
+        self.family = family
+        self.reference = reference
+        self.check_frame(reference, "reference frame")
+        by_pair: dict[Pair, AffineLink] = {}
+        for link in sorted(links, key=lambda link: link.pair):
+            link.pair.check_within(frames)
+            if link.pair in by_pair:
+                raise PairError(f"pair {link.pair} is given twice: forget the earlier answer first")
+            by_pair[link.pair] = link
+        self.links: Mapping[Pair, AffineLink] = MappingProxyType(by_pair)
+        self.terms = LinkTerms.of(list(by_pair.values()), outline, family, reference)
+        self._check_connected()
+        self._factorise()
+
+    def add(self, *links: AffineLink) -> LinearAdjustment:
+        """Return the adjustment with more links."""
+        if not links:
+            return self
+        together = [*self.links.values(), *links]
+        return LinearAdjustment(self.frames, self.outline, together, family=self.family, reference=self.reference)
+
+    @cached_property
+    def mosaic_from_frame(self) -> Transforms:
+        """(N, 2, 3): the linear solution, in pixels of the reference frame.
+
+        It asks the questions, as in the paper; `refined.py` gives what people see.
+        """
+        return self.in_pixels(self.unit_maps)
+
+    @cached_property
+    def unit_maps(self) -> Transforms:
+        """(N, 2, 3): the same in the adjustment's own units (see `Outline.unit_from_pixels`)."""
+        solution = self._solution
+        if solution is None:
+            right = self.terms.right_side(self.frames)[self.free]  # (n, planes, k)
+            solution = self.factor.solve(np.ascontiguousarray(np.swapaxes(right, 1, 2)))
+        maps = np.empty((self.frames, 2, 3))
+        maps[self.reference] = IDENTITY
+        maps[self.free] = self.family.maps(np.swapaxes(solution, 1, 2))
+        return maps
+
+    @cached_property
+    def free(self) -> NDArray[np.int64]:
+        """The frames that move: all but the reference."""
+        return np.delete(np.arange(self.frames), self.reference)
+
+    @property
+    def pattern(self) -> Pattern:
+        """Where systems over the free frames have blocks."""
+        return self.factor.pattern
+
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """(L, 2): the frames i, j of every link, in the order of `links`."""
+        return self.terms.ends
+
+    @cached_property
+    def ends_free(self) -> NDArray[np.int64]:
+        """(L, 2): the same counted among the free frames, -1 for the reference."""
+        number = np.full(self.frames, -1, dtype=np.int64)
+        number[self.free] = np.arange(self.frames - 1)
+        return number[self.ends]
+
+    @cached_property
+    def graph(self) -> coo_array:
+        """The frames as vertices, the links as edges (i, j) of weight 1."""
+        i, j = self.ends.T
+        return coo_array((np.ones(len(i)), (i, j)), shape=(self.frames, self.frames))
+
+    def check_frame(self, frame: int, role: str = "frame") -> None:
+        """Refuse a frame that the sequence does not have."""
+        if not 0 <= frame < self.frames:
+            raise UsageError(f"{role} {frame}: the sequence has frames 0 to {self.frames - 1} only")
+
+    def in_pixels(self, unit_maps: Transforms) -> Transforms:
+        """Bring maps (N, 2, 3) from the adjustment's units to pixels."""
+        unit_from_pixels = self.outline.unit_from_pixels
+        return compose(invert(unit_from_pixels), compose(unit_maps, unit_from_pixels))
+
+    def _factorise(self) -> None:
+        inner = (self.ends_free >= 0).all(axis=1)
+        pattern = Pattern.of(self.frames - 1, self.ends_free[inner])
+        self._solution: NDArray[np.float64] | None = None
+        diagonal = self.terms.diagonal(self.frames)[self.free]
+        try:
+            self.factor = BlockCholesky(pattern, diagonal, self.terms.ij[inner], least_left=ENOUGH_LEFT)
+        except NotPositiveDefiniteError:
+            # Thousands of frames in an open chain: its ends are too far apart for the normal equations.
+            rows = self.terms.rows(self.ends_free, self.family)
+            try:
+                self.factor, self._solution = factorise_rows(pattern, rows)
+            except NotPositiveDefiniteError as failure:
+                frame = int(self.free[failure.node])
+                raise SingularSystemError(
+                    f"frame {frame}: its links do not determine where it is, check their landmarks"
+                ) from None
+
+    def _check_connected(self) -> None:
+        _, part = connected_components(self.graph, directed=False)
+        apart = np.flatnonzero(part != part[self.reference])
+        if not len(apart):
+            return
+        others = f" and {len(apart) - 1} more" if len(apart) > 1 else ""
+        raise UsageError(
+            f"frame {apart[0]}{others}: no link joins it to the reference frame {self.reference}, and the paper's "
+            "method needs a chain that joins all frames; register it with a neighbour, leave it out, or use another "
+            "method"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinkTerms:
+    """What each link adds to the normal equations, links in the order of their pairs."""
+
+    reference: int
+    ends: NDArray[np.int64]  # (L, 2)
+    side_i: NDArray[np.float64]  # (L, 3, 3): pseudo-points of i, a column each
+    side_j: NDArray[np.float64]
+    ii: NDArray[np.float64]  # (L, k, k)
+    ij: NDArray[np.float64]
+    jj: NDArray[np.float64]
+    right_i: NDArray[np.float64]  # (L, planes, k)
+    right_j: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, links: list[AffineLink], outline: Outline, family: Family, reference: int) -> LinkTerms:
+        """Compute the terms of links that come in the order of their pairs."""
+        maps = np.array([link.i_from_j for link in links]).reshape(-1, 2, 3)
+        roots = np.array([link.root for link in links]).reshape(-1, 3, 3)
+        side_i, side_j = pseudo_points(maps, roots, outline.unit_from_pixels)
+        ends = np.array([(link.pair.i, link.pair.j) for link in links], dtype=np.int64).reshape(-1, 2)
+        ii, ij, jj = (np.zeros((len(links), family.size, family.size)) for _ in range(3))
+        right_i, right_j = (np.zeros((len(links), family.planes, family.size)) for _ in range(2))
+        residual = _fixed_residual(ends, side_i, side_j, family, reference)
+        for plane, rows in enumerate(family.rows_of_plane):
+            for row in rows:
+                a_i, a_j = (np.swapaxes(family.basis[row].T @ side, 1, 2) for side in (side_i, side_j))  # (L, 3, k)
+                if plane == 0:
+                    ii += np.swapaxes(a_i, 1, 2) @ a_i
+                    ij -= np.swapaxes(a_i, 1, 2) @ a_j
+                    jj += np.swapaxes(a_j, 1, 2) @ a_j
+                right_i[:, plane] += (np.swapaxes(a_i, 1, 2) @ residual[:, row, :, None])[..., 0]
+                right_j[:, plane] -= (np.swapaxes(a_j, 1, 2) @ residual[:, row, :, None])[..., 0]
+        return cls(reference, ends, side_i, side_j, ii, ij, jj, right_i, right_j)
+
+    def rows(self, ends: NDArray[np.int64], family: Family) -> Rows:
+        """Return the equations themselves, whose products these terms are; `ends` (L, 2) number the free frames."""
+        residual = _fixed_residual(self.ends, self.side_i, self.side_j, family, self.reference)
+        of_i, of_j = (
+            np.concatenate([np.swapaxes(family.basis[row].T @ side, 1, 2) for row in family.rows_of_plane[0]], axis=1)
+            for side in (self.side_i, self.side_j)
+        )
+        right = [np.concatenate([residual[:, row] for row in rows], axis=1) for rows in family.rows_of_plane]
+        return Rows(ends, -of_i, np.ascontiguousarray(of_j), -np.stack(right, axis=2))
+
+    @property
+    def measured(self) -> NDArray[np.float64]:
+        """What the links measured (L, 3, 3): the maps from j to i, in the adjustment's units."""
+        return self.side_i @ np.linalg.inv(self.side_j)
+
+    def diagonal(self, frames: int) -> NDArray[np.float64]:
+        """Sum the diagonal blocks (frames, k, k), in the order of pairs: the same bits however they came about."""
+        total = np.zeros((frames, *self.ii.shape[1:]))
+        for side, blocks in ((0, self.ii), (1, self.jj)):
+            np.add.at(total, self.ends[:, side], blocks)
+        return total
+
+    def right_side(self, frames: int) -> NDArray[np.float64]:
+        """Sum the right-hand sides (frames, planes, k)."""
+        total = np.zeros((frames, *self.right_i.shape[1:]))
+        np.add.at(total, self.ends[:, 0], self.right_i)
+        np.add.at(total, self.ends[:, 1], self.right_j)
+        return total
+
+
+def _fixed_residual(
+    ends: NDArray[np.int64],
+    side_i: NDArray[np.float64],
+    side_j: NDArray[np.float64],
+    family: Family,
+    reference: int,
+) -> NDArray[np.float64]:
+    """Return the residuals (L, 2, 3) by what is not to be solved for: all of the reference frame's map."""
+    fixed_i = np.where((ends[:, 0] == reference)[:, None, None], IDENTITY, family.offset)
+    fixed_j = np.where((ends[:, 1] == reference)[:, None, None], IDENTITY, family.offset)
+    return fixed_j @ side_j - fixed_i @ side_i

@@ -1,0 +1,230 @@
+"""The paper's active loop: suggest a pair, record what an agent says of it, suggest the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.agents.agent import Agent, ExpectingAgent, ask
+from smalti.answered_loop import AnsweredLoop
+from smalti.errors import ModelError
+from smalti.geometry.affine import compose, invert, square
+from smalti.geometry.family import AFFINE, Family
+from smalti.geometry.lens import Lens
+from smalti.geometry.outline import Outline
+from smalti.loop import Reference, StopReason, StopRule, as_numbers
+from smalti.overlap.external import ExternalModel, NoExternalModel, pairwise
+from smalti.paper.affine_links import AffineLink, fit_affine_link
+from smalti.paper.haralick import Haralick, best_reference
+from smalti.paper.linear_adjustment import LinearAdjustment
+from smalti.paper.refined import Refinement, predicted_error, refine
+from smalti.paper.strategies import Paper, PaperStrategy, PaperView
+from smalti.records import (
+    Answer,
+    Author,
+    Expectation,
+    Homographies,
+    Landmarks,
+    Pair,
+    PairNumbers,
+    Suggestion,
+    Transforms,
+    Verdict,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class PaperLoop(AnsweredLoop[AffineLink]):
+    """The state after some answers, by the paper's method alone.
+
+    Maps are affine at most, noise is what the landmarks say, every yes is believed, and nothing is learned but the
+    weights of the external model. It has the outer interface of `smalti.loop.ActiveLoop`, and is a value like it. The
+    state depends on the set of answers, to the last bit, not on their order.
+    """
+
+    first: Haralick  # of the chain alone
+    chain: Mapping[Pair, Landmarks]
+    untrained: ExternalModel
+    strategy: PaperStrategy
+    stop_rule: StopRule
+    only: PairNumbers | None = None
+    answers: tuple[Answer, ...] = ()
+    links: Mapping[Pair, AffineLink] = field(default_factory=dict)  # of every yes
+    known: Haralick | None = None  # that of these links, if it was computed before
+
+    @classmethod
+    def start(
+        cls,
+        frames: int,
+        outline: Outline,
+        chain: Iterable[Landmarks],
+        *,
+        external: ExternalModel | None = None,
+        strategy: PaperStrategy | None = None,
+        family: Family = AFFINE,
+        reference: Reference = "auto",
+        stop_rule: StopRule | None = None,
+        only: PairNumbers | None = None,
+    ) -> PaperLoop:
+        """Begin with the pairs registered so far, which have to join all frames.
+
+        The mosaic is seen from the `reference` frame, by default the one relative to which the chain knows the others
+        best. Where only some pairs can be answered, `only` (n, 2) are they.
+        """
+        chain = list(chain)
+        links = [fit_affine_link(landmarks, family) for landmarks in chain]
+        middle = frames // 2 if reference == "auto" else reference
+        haralick = Haralick(LinearAdjustment(frames, outline, links, family=family, reference=middle))
+        if reference == "auto":
+            best = best_reference(haralick)
+            if best != middle:
+                haralick = Haralick(LinearAdjustment(frames, outline, links, family=family, reference=best))
+        if external is None:
+            external = NoExternalModel(frames)
+        spoken_of = pairwise(external).frames
+        if spoken_of != frames:
+            raise ModelError(f"the external model speaks of {spoken_of} frames, the sequence has {frames}")
+        return cls(
+            first=haralick,
+            chain={landmarks.pair: landmarks for landmarks in chain},
+            untrained=external,
+            strategy=Paper() if strategy is None else strategy,
+            stop_rule=StopRule() if stop_rule is None else stop_rule,
+            only=only,
+        )
+
+    @cached_property
+    def haralick(self) -> Haralick:
+        """The linear mosaic, and how sure it is: they ask."""
+        if self.known is not None:
+            return self.known
+        return Haralick(self.first.adjustment.add(*self.links.values())) if self.links else self.first
+
+    @property
+    def adjustment(self) -> LinearAdjustment:
+        """The links and the linear mosaic."""
+        return self.haralick.adjustment
+
+    @property
+    def frames(self) -> int:
+        """N."""
+        return self.first.adjustment.frames
+
+    @property
+    def outline(self) -> Outline:
+        """Of every frame."""
+        return self.first.adjustment.outline
+
+    @property
+    def reference(self) -> int:
+        """The frame whose pixels the mosaic is in."""
+        return self.first.adjustment.reference
+
+    @property
+    def lens(self) -> Lens:
+        """A straight one."""
+        return Lens(self.outline)
+
+    @property
+    def linear_mosaic(self) -> Transforms:
+        """(N, 2, 3): the mosaic that asks."""
+        return self.adjustment.mosaic_from_frame
+
+    @cached_property
+    def refined(self) -> Refinement:
+        """The mosaic that people see."""
+        return refine(self.adjustment)
+
+    @property
+    def mosaic_from_frame(self) -> Homographies:
+        """(N, 3, 3): the mosaic that people see, from pixels of a frame to those of the reference frame."""
+        return square(self.refined.mosaic_from_frame)
+
+    @property
+    def part(self) -> NDArray[np.int64]:
+        """(N,): the mosaic of every frame; there is one."""
+        return np.zeros(self.frames, dtype=np.int64)
+
+    @property
+    def rejected(self) -> Mapping[Pair, AffineLink]:
+        """The links that are not used: none."""
+        return {}
+
+    @property
+    def external(self) -> ExternalModel:
+        """The external model, trained on the chain and the answers so far."""
+        return self.view.external
+
+    @cached_property
+    def view(self) -> PaperView:
+        """What the strategy sees."""
+        by_verdict = {
+            verdict: sorted(answer.pair for answer in self.answers if answer.verdict is verdict) for verdict in Verdict
+        }
+        overlapping = as_numbers(sorted([*self.chain, *by_verdict[Verdict.YES]]))
+        trained = self.untrained.learn(overlapping, as_numbers(by_verdict[Verdict.NO]))
+        settled = as_numbers(sorted([*self.chain, *(answer.pair for answer in self.answers)]))
+        return PaperView(self.haralick, trained, settled, self.only)
+
+    @cached_property
+    def predicted_error_px(self) -> float:
+        """The error of the mosaic, predicted without ground truth."""
+        view = self.view
+        return predicted_error(view.centres, view.external_probabilities, self.adjustment.ends, view.settled)
+
+    @property
+    def error_bound_px(self) -> float:
+        """The same: the paper states no bound."""
+        return self.predicted_error_px
+
+    def likely(self, pair: Pair) -> Suggestion:
+        """Say of any pair how likely it is to overlap, by place, by looks and by both, and how well it is known."""
+        pair.check_within(self.frames)
+        return self.view.explain([Suggestion(pair, 0.0)])[0]
+
+    def expect(self, pair: Pair) -> Expectation:
+        """Say where a pair's frames are thought to lie to each other, and how surely."""
+        pair.check_within(self.frames)
+        i, j = self.linear_mosaic[[pair.i, pair.j]]
+        _, covariance = self.haralick.centre(pair.j, pair.i)
+        largest = float(np.linalg.eigvalsh(covariance)[-1])
+        return Expectation(square(compose(invert(i), j)), float(np.sqrt(max(largest, 0.0))))
+
+    def link_of(self, landmarks: Landmarks) -> AffineLink:
+        """Return landmarks as the adjustment takes them."""
+        return fit_affine_link(landmarks, self.first.adjustment.family)
+
+    def surprise(self, landmarks: Landmarks, author: Author) -> float:
+        """Return χ² of a yes against what is predicted, whoever says it: 6 degrees for affine maps."""
+        landmarks.pair.check_within(self.frames)
+        return self.haralick.chi2(self.link_of(landmarks))
+
+    def stop_reason(self) -> StopReason | None:
+        """Say why to stop now, or None to go on."""
+        rule = self.stop_rule
+        if rule.budget is not None and len(self.answers) >= rule.budget:
+            return StopReason.BUDGET
+        if rule.target_px is not None and self.predicted_error_px <= rule.target_px:
+            return StopReason.TARGET
+        return None if self.best is not None else StopReason.NO_CANDIDATE
+
+    def _after(self, answers: tuple[Answer, ...], links: Mapping[Pair, AffineLink]) -> PaperLoop:
+        known = self.known or self.__dict__.get("haralick") if links is self.links else None
+        return replace(self, answers=answers, links=links, known=known)
+
+    def run(self, agent: Agent, batch: int = 1) -> Iterator[PaperLoop]:
+        """Ask `agent` until there is a reason to stop; yield the state after every answer.
+
+        One question at a time, whatever the `batch`: the paper chooses each by all answers before it.
+        """
+        state = self
+        while state.stop_reason() is None:
+            assert state.best is not None
+            pair = state.best.pair
+            expected = state.expect(pair) if isinstance(agent, ExpectingAgent) else None
+            state = state.record(ask(agent, pair, expected))
+            yield state

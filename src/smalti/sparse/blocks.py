@@ -1,0 +1,84 @@
+"""Products of single blocks: the innermost loops of everything that factorises.
+
+Each row of a product is a sum of rows, eight numbers side by side in variables of their own: that is what the compiler
+turns into vectors. Inner products of two rows, or loops over the eight, it does not. Terms are added in a fixed order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.compiled import compiled
+
+Blocks = NDArray[np.float64]
+
+WHOLE = 8
+"""The size of the blocks that this is fast for: that of a homography."""
+
+
+@compiled
+def add_product(
+    target: Blocks, t: int, left: Blocks, m: int, right: Blocks, n: int, rows: tuple[int, int], inner: tuple[int, int]
+) -> None:
+    """Add block m of `left` times block n of `right` to block t of `target`.
+
+    Only those rows of the result, and those columns of the left block, that are not zero: from, up to.
+    """
+    for a in range(rows[0], rows[1]):
+        if target.shape[2] == WHOLE:
+            s0, s1, s2, s3 = target[t, a, 0], target[t, a, 1], target[t, a, 2], target[t, a, 3]
+            s4, s5, s6, s7 = target[t, a, 4], target[t, a, 5], target[t, a, 6], target[t, a, 7]
+            for c in range(inner[0], inner[1]):
+                x = left[m, a, c]
+                s0 += x * right[n, c, 0]
+                s1 += x * right[n, c, 1]
+                s2 += x * right[n, c, 2]
+                s3 += x * right[n, c, 3]
+                s4 += x * right[n, c, 4]
+                s5 += x * right[n, c, 5]
+                s6 += x * right[n, c, 6]
+                s7 += x * right[n, c, 7]
+            target[t, a, 0], target[t, a, 1], target[t, a, 2], target[t, a, 3] = s0, s1, s2, s3
+            target[t, a, 4], target[t, a, 5], target[t, a, 6], target[t, a, 7] = s4, s5, s6, s7
+        else:
+            for c in range(inner[0], inner[1]):
+                x = left[m, a, c]
+                for b in range(target.shape[2]):
+                    target[t, a, b] += x * right[n, c, b]
+
+
+@compiled
+def add_transposed_product(
+    target: Blocks, t: int, left: Blocks, m: int, right: Blocks, n: int, rows: tuple[int, int], inner: tuple[int, int]
+) -> None:
+    """Add the transpose of block m of `left` times block n of `right` to block t of `target`."""
+    for a in range(rows[0], rows[1]):
+        if target.shape[2] == WHOLE:
+            s0, s1, s2, s3 = target[t, a, 0], target[t, a, 1], target[t, a, 2], target[t, a, 3]
+            s4, s5, s6, s7 = target[t, a, 4], target[t, a, 5], target[t, a, 6], target[t, a, 7]
+            for c in range(inner[0], inner[1]):
+                x = left[m, c, a]
+                s0 += x * right[n, c, 0]
+                s1 += x * right[n, c, 1]
+                s2 += x * right[n, c, 2]
+                s3 += x * right[n, c, 3]
+                s4 += x * right[n, c, 4]
+                s5 += x * right[n, c, 5]
+                s6 += x * right[n, c, 6]
+                s7 += x * right[n, c, 7]
+            target[t, a, 0], target[t, a, 1], target[t, a, 2], target[t, a, 3] = s0, s1, s2, s3
+            target[t, a, 4], target[t, a, 5], target[t, a, 6], target[t, a, 7] = s4, s5, s6, s7
+        else:
+            for c in range(inner[0], inner[1]):
+                x = left[m, c, a]
+                for b in range(target.shape[2]):
+                    target[t, a, b] += x * right[n, c, b]
+
+
+@compiled
+def transpose(target: Blocks, t: int, block: Blocks, n: int, sign: float) -> None:
+    """Write the transpose of block n, times a sign, to block t of `target`."""
+    for a in range(block.shape[1]):
+        for b in range(block.shape[2]):
+            target[t, b, a] = sign * block[n, a, b]
