@@ -15,11 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from smalti.experiments.experiment import experiment_named
-from smalti.geometry.family import AFFINE
-from smalti.loop import StopRule
-from smalti.suggestion.reward import position_probability_bounds
-from smalti.suggestion.strategies import strategy_named
-from smalti.suggestion.strategies.sawhney import arc_lengths
+from smalti.experiments.methods import Method
+from smalti.paper.paper_loop import PaperLoop
+from smalti.paper.reward import position_probability_bounds
+from smalti.paper.strategies import arc_lengths
 
 Rows = list[dict[str, str]]
 Runs = dict[tuple[str, str], Rows]  # by strategy and seed
@@ -74,9 +73,10 @@ def print_reasons(name: str, frames: int, seeds: list[str]) -> None:
         pairs = experiment.overlapping
         i, j = pairs[pairs[:, 1] - pairs[:, 0] > frames / 2].T
         agent = experiment.agent(seed, chain_noise=1.0)
-        view = experiment.start(agent, experiment.external, strategy_named("paper"), AFFINE, StopRule()).view
-        _, upper = position_probability_bounds(view.centres)
-        probability = np.maximum(0.0, 1.0 - arc_lengths(view)[i, j])
+        start = experiment.start(agent, experiment.external, Method("paper"))
+        assert isinstance(start, PaperLoop)
+        _, upper = position_probability_bounds(start.view.centres)
+        probability = np.maximum(0.0, 1.0 - arc_lengths(start.adjustment)[i, j])
         lines.append(
             [str(seed), f"{upper[i, j].max():.3f}", f"{probability.max():.3f}", f"{np.mean(probability > 0):.0%}"]
         )

@@ -5,7 +5,8 @@
 Frames come from the synthetic endoscope over the large pictures. Three tables a scene:
 starts    both from the same wrong starts, in bins of their error: the share within 1 px RMS of the truth, and the time
           (register alone; and with both frames prepared, which a sequence does once a frame)
-precision consecutive pairs and pairs 3 and 10 frames apart: error, and its RMS over the predicted one
+precision consecutive pairs and pairs 3 and 10 frames apart: error, its RMS over the predicted one, and the squared
+          Mahalanobis distance of the truth a degree of freedom, which should be 1
 refusal   pairs that show different places, with nothing known and with a wrong expectation: how many were accepted
 """
 
@@ -25,9 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.frames.gray import in_gray
-from smalti.geometry.affine import IDENTITY, apply
+from smalti.geometry.affine import IDENTITY, apply, square
 from smalti.geometry.family import AFFINE
-from smalti.records import Answer, Expectation, Pair, Points, Transforms
+from smalti.geometry.maps import apply_map
+from smalti.records import Answer, Expectation, Homographies, Landmarks, Pair, Points, Transforms
 from smalti.registration.dense import Prepared, prepare, register
 from smalti.synthetic.endoscopy.sequence import EndoscopeSequence
 from smalti.synthetic.endoscopy.settings import Camera, EndoscopeSettings, Light, Tissue
@@ -96,7 +98,7 @@ class Bench:
                 began = time.perf_counter()
                 found = self.align_by_ecc(pair, start)
                 their_seconds += time.perf_counter() - began
-                theirs += rms(found, points_j, truth) <= CONVERGED_PX
+                theirs += rms(square(found), points_j, truth) <= CONVERGED_PX
             count = max(1, pairs // len(STARTS))
             rows.append((count, ours, theirs, seconds, their_seconds))
             yield self.row_of_starts(f"{least}-{most} px {degrees}°", *rows[-1])
@@ -122,7 +124,7 @@ class Bench:
     def measure_precision(self, pairs: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         """Yield a row for each distance between the frames."""
         for gap in GAPS:
-            errors, predicted, refused = [], [], 0
+            errors, predicted, distances, refused = [], [], [], 0
             for i in rng.permutation(len(self.sequence) - gap)[:pairs]:
                 pair = Pair(int(i), int(i) + gap)
                 expected = Expectation(IDENTITY, 15.0 * math.sqrt(gap))
@@ -131,8 +133,11 @@ class Bench:
                     refused += 1
                     continue
                 errors.append(rms(map_of(answer), *self.common(pair)))
-                # Of both coordinates of what n landmarks of one σ map.
-                predicted.append(float(answer.landmarks.sigma) * math.sqrt(2 * 3 / len(answer.landmarks)))
+                distance, expected_px = compare_with_truth(
+                    answer.landmarks, self.sequence.points_in(pair.i, pair.j, answer.landmarks.points_j)
+                )
+                predicted.append(expected_px)
+                distances.append(distance)
             ratio = math.sqrt(float(np.mean(np.square(errors)) / np.mean(np.square(predicted))))
             yield {
                 "scene": self.name,
@@ -142,6 +147,7 @@ class Bench:
                 "median_px": round(float(np.median(errors)), 3),
                 "worst_px": round(max(errors), 2),
                 "real_over_predicted": round(ratio, 2),
+                "squared_distance": round(float(np.mean(distances)), 2),
             }
 
     def count_acceptances(self, pairs: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -218,13 +224,30 @@ def fit(points_j: Points, points_i: Points) -> Transforms:
     return AFFINE.fit(points_i, points_j, np.ones(len(points_j)))
 
 
-def map_of(answer: Answer) -> Transforms:
+def map_of(answer: Answer) -> Homographies:
     assert answer.landmarks is not None
-    return fit(answer.landmarks.points_j, answer.landmarks.points_i)
+    found, _ = cv2.findHomography(answer.landmarks.points_j, answer.landmarks.points_i, 0)
+    return np.asarray(found, np.float64)
 
 
-def rms(i_from_j: Transforms, points_j: Points, truth: Points) -> float:
-    return float(np.sqrt(np.mean(np.sum((apply(i_from_j, points_j) - truth) ** 2, axis=1))))
+def rms(i_from_j: Homographies, points_j: Points, truth: Points) -> float:
+    return float(np.sqrt(np.mean(np.sum((apply_map(i_from_j, points_j) - truth) ** 2, axis=1))))
+
+
+def compare_with_truth(landmarks: Landmarks, truth: Points) -> tuple[float, float]:
+    """Return the squared Mahalanobis distance of the true map, a degree of freedom, and the expected error, px RMS.
+
+    Both by the information that the landmarks have as n independent points.
+    """
+    i_from_j, _ = cv2.findHomography(landmarks.points_j, landmarks.points_i, 0)
+    basis = np.eye(8, 9).reshape(8, 3, 3) * np.array([[1, 1, 100], [1, 1, 100], [1e-2, 1e-2, 1]])
+    ahead, behind = (apply_map(i_from_j + sign * 1e-5 * basis, landmarks.points_j) for sign in (1, -1))
+    moves = np.moveaxis((ahead - behind) / 2e-5, 0, -1)
+    weights = landmarks.weights[:, None, None]
+    possible, upper = np.linalg.qr((moves * weights).reshape(-1, 8))
+    missed = possible.T @ ((truth - landmarks.points_i) * weights[..., 0]).ravel()
+    spread = np.linalg.solve(upper.T, moves.reshape(-1, 8).T)
+    return float(missed @ missed) / 8, float(np.sqrt(np.sum(spread**2) / len(landmarks)))
 
 
 if __name__ == "__main__":

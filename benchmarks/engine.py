@@ -2,12 +2,12 @@
 
     python benchmarks/engine.py --json [--frames 1000,3000] [--profile] [--plot docs/images/growth.png]
 
-The world is the paper's raster over a textured ground (`ground.py`), the strategy the paper's, the words are trained,
-and every yes is tested against the others before it is believed, as in `smalti build` and `smalti annotate`: so the
-refined mosaic asks (above 10,000 frames the linear one, as in the paper). `answered` pairs are given at evenly spaced
-places, then answers are timed, yes and no in turns: the best-ranked pair of which that is the truth, or one such as
-were given. `seconds` is the median time from `record` to the new state's `best`; `stages` says where the time of one
-more answer goes; the refinement to the last digit, which only display needs, is timed apart.
+The world is the paper's raster over a textured ground (`ground.py`), the loop that of `smalti build` and `smalti
+annotate`, with homographies unless --family says otherwise: noise and camera are learned, and every yes is tested
+against the others before it is believed. `answered` pairs are given at evenly spaced places, then answers are timed,
+yes and no in turns: the best-ranked pair of which that is the truth, or one such as were given. `seconds` is the
+median time from `record` to the new state's `best`; `stages` says where the time of one more answer goes; the look at
+all landmarks at the end, which `refine_on_landmarks` takes, is timed apart.
 
 Each size has a process of its own, in which BLAS has one thread, as in the product while people answer: with more, its
 threads wait for each other, ten times over where others want the cores too. The engine's own kernels use all cores.
@@ -37,11 +37,11 @@ from scipy.linalg import blas, lapack
 from threadpoolctl import threadpool_limits
 
 from ground import Ground
-from smalti.belief import LARGEST_CHI2
+from smalti.engine.estimate import refine_on_landmarks
 from smalti.experiments.worlds import OUTLINE
+from smalti.geometry.maps import FAMILIES, PROJECTIVE, family_named
 from smalti.loop import ActiveLoop
 from smalti.records import Verdict
-from smalti.suggestion.strategies.paper import Paper
 from stages import Stopwatch, print_stages
 
 SIZES = (1000, 3000, 10_000, 100_000)
@@ -57,10 +57,6 @@ RANKED = 200
 LARGEST_DENSE = 3000
 """Frames: the yardstick's matrix takes 2.6 GB here, 29 GB at 10,000."""
 
-
-MOST_REFINED = 10_000
-"""Frames: refining a longer ladder from scratch takes minutes. Links are believed untested, the linear mosaic asks."""
-
 LARGEST_POTRF = 12_000
 """Size up to which LAPACK factorises in one call: on two threads OpenBLAS 0.3.30 crashes at 17,994."""
 
@@ -72,6 +68,7 @@ class Line(TypedDict):
     """What is printed of one size and kind of answer."""
 
     frames: int
+    family: str
     answered: int
     answer: str
     seconds: float
@@ -82,7 +79,7 @@ class Line(TypedDict):
     stages: dict[str, float]
     blas_threads: int
     load: float
-    refinement_seconds: float | None
+    refinement_seconds: float
     start_seconds: float
 
 
@@ -94,14 +91,15 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     parser.add_argument("--profile", action="store_true", help="print where the time of one answer goes")
     parser.add_argument("--blas-threads", type=int, default=1, metavar="N", help="of the engine (1)")
+    parser.add_argument("--family", default=PROJECTIVE.name, choices=FAMILIES, metavar="NAME", help="of the maps")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the growth (default sizes: 100 to 100,000)")
     options = parser.parse_args()
     lines: list[Line] = []
     failed = False
-    in_own_process(time_answers, FEWEST_FRAMES, 1)  # compiles, which takes memory too
+    in_own_process(time_answers, FEWEST_FRAMES, 1, options.family)  # compiles, which takes memory too
     for frames in options.frames or (GROWTH_SIZES if options.plot else SIZES):
         try:
-            measured = in_own_process(measure, frames, options.blas_threads)
+            measured = in_own_process(measure, frames, options.blas_threads, options.family)
         except BrokenProcessPool:
             print(
                 f"{frames} frames: the process died, see the system's log: out of memory, or a crash", file=sys.stderr
@@ -121,17 +119,17 @@ def main() -> int:
     return int(failed)
 
 
-def in_own_process(measurement: Callable[[int, int], Result], frames: int, number: int) -> Result:
+def in_own_process(measurement: Callable[[int, int, str], Result], frames: int, number: int, family: str) -> Result:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(measurement, frames, number).result()
+        return pool.submit(measurement, frames, number, family).result()
 
 
-def measure(frames: int, blas_threads: int) -> list[Line]:
+def measure(frames: int, blas_threads: int, family: str) -> list[Line]:
     """Return a line for yes and a line for no."""
     load, _, _ = os.getloadavg()
     with threadpool_limits(limits=blas_threads, user_api="blas"):
-        time_answers(FEWEST_FRAMES, 1)  # loads what is compiled
-        timed, stages, refinement, start = time_answers(frames, TIMED if frames <= 10_000 else TIMED_OF_MANY)
+        time_answers(FEWEST_FRAMES, 1, family)  # loads what is compiled
+        timed, stages, refinement, start = time_answers(frames, TIMED if frames <= 10_000 else TIMED_OF_MANY, family)
     peak = peak_mb()
     yardstick = dense_cholesky_seconds(6 * (frames - 1)) if frames <= LARGEST_DENSE else None
     lines = []
@@ -140,6 +138,7 @@ def measure(frames: int, blas_threads: int) -> list[Line]:
         lines.append(
             Line(
                 frames=frames,
+                family=family,
                 answered=replayed_at(frames),
                 answer=str(verdict),
                 seconds=round(median, 4),
@@ -150,7 +149,7 @@ def measure(frames: int, blas_threads: int) -> list[Line]:
                 stages={name: round(seconds, 4) for name, seconds in stages[verdict].items()},
                 blas_threads=blas_threads,
                 load=round(load, 1),
-                refinement_seconds=None if refinement is None else round(refinement, 4),
+                refinement_seconds=round(refinement, 4),
                 start_seconds=round(start, 4),
             )
         )
@@ -163,22 +162,16 @@ def replayed_at(frames: int) -> int:
 
 
 def time_answers(
-    frames: int, repeats: int
-) -> tuple[dict[Verdict, list[float]], dict[Verdict, dict[str, float]], float | None, float]:
+    frames: int, repeats: int, family: str
+) -> tuple[dict[Verdict, list[float]], dict[Verdict, dict[str, float]], float, float]:
     """Return seconds and stages by kind of answer, and seconds of the refinement and of the start."""
     ground = Ground.of(frames, SEED)
     rng = np.random.default_rng(SEED)
     chain, answers = ground.chain, ground.replayed_answers(replayed_at(frames))
-    given = [answer.landmarks for answer in answers if answer.landmarks is not None]
-    refused = [answer for answer in answers if answer.landmarks is None]
-    first = ground.answer_of(Verdict.YES, [], {landmarks.pair for landmarks in (*chain, *given)}, rng)
     begin = time.perf_counter()
-    tested = LARGEST_CHI2 if frames <= MOST_REFINED else None
     state = ActiveLoop.start(
-        frames, OUTLINE, [*chain, *given], external=ground.world.external, strategy=Paper(), largest_chi2=tested
-    )
-    # From the first yes on, the refined mosaic asks, as in the product.
-    state = state.replay([*refused, first])
+        frames, OUTLINE, chain, external=ground.world.external, family=family_named(family)
+    ).replay(answers)
     _ = state.best
     start = time.perf_counter() - begin
 
@@ -199,10 +192,8 @@ def time_answers(
                 state = state.record(answer)
                 _ = state.best
                 timed[verdict].append(time.perf_counter() - begin)
-    if frames > MOST_REFINED:
-        return timed, stages, None, start
     begin = time.perf_counter()
-    _ = state.refined
+    refine_on_landmarks(state.estimate)
     return timed, stages, time.perf_counter() - begin, start
 
 

@@ -5,7 +5,9 @@
 Frames are cut from the large images of SMALTI_DATA: retina, crater and terrain in turns. Everything before the first
 question is the product's: fields of view, chain, parts, looks. Then every strategy asks a person who errs by 1.5 px and
 cannot tell once in twenty times; where the camera was lost a person is not asked about frames that hang on nothing, as
-in `smalti annotate`. Errors are against the exact truth, over all pairs of placed frames that overlap by a tenth.
+in `smalti annotate`. `smalti` is the product's loop. Every other strategy asks by the paper's, literally, which needs a
+chain that joins all frames: it gets those of the largest part. Errors are against the exact truth, over all pairs of
+placed frames that overlap by a tenth.
 
 OUT gets `chain.csv`, `curves.csv`, `attempts.csv`, the curves as a picture, and the mosaics of the first seed before
 and after ten answers. Tables are printed as Markdown.
@@ -31,30 +33,32 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
-from smalti.adjustment.link import fit_link
 from smalti.agents.person import SimulatedPerson
 from smalti.annotation.opening import LEAST_PART
 from smalti.building.groundwork import Groundwork, lay_groundwork
 from smalti.building.progress import Silence
-from smalti.building.questions import renumber
 from smalti.building.settings import BuildSettings
+from smalti.engine.links import fit_link, seen_and_rows
 from smalti.errors import UsageError
-from smalti.geometry.affine import apply, square
+from smalti.experiments.methods import SMALTI, FrameMaps, Loop, Method, finish_each_its_own_way
+from smalti.geometry.lens import Lens
+from smalti.geometry.maps import AFFINE
 from smalti.loop import ActiveLoop, StopRule
 from smalti.overlap.external import pairwise
+from smalti.overlap.signatures import WeightedSignatures
 from smalti.project.project import Project
-from smalti.records import Answer, Landmarks, Pair, Transforms, Verdict
+from smalti.records import Answer, Homographies, Landmarks, Pair, Verdict
 from smalti.rendering.mosaic import Mosaic
-from smalti.suggestion.strategies import strategy_named
 from smalti.synthetic.endoscopy.disturbance import Disturbance
 from smalti.synthetic.endoscopy.sequence import EndoscopeSequence
 from smalti.synthetic.endoscopy.settings import EndoscopeSettings
 from smalti.synthetic.scene import load_scene
+from smalti.synthetic.truth import measure_sights
 
 DATA = Path(os.environ.get("SMALTI_DATA", "../shared/data"))
 SCENES = ("IDRiD_10.jpg", "nasa_Apollo_8__Lunar_Crater.jpg", "nasa_bluemarble_ng_5400x2700.jpg")
-STRATEGIES = ("paper", "external-only", "position-only", "elibol", "sawhney", "area")
-COLOURS = dict(zip(STRATEGIES, ("#2c5f8a", "#d1495b", "#00798c", "#edae49", "#8d6a9f", "#30343f"), strict=True))
+STRATEGIES = ("smalti", "paper", "external-only", "position-only", "elibol", "sawhney")
+COLOURS = dict(zip(STRATEGIES, ("#30343f", "#2c5f8a", "#d1495b", "#00798c", "#edae49", "#8d6a9f"), strict=True))
 TABLED = (0, 1, 2, 3, 5, 7, 10, 15, 20)
 PICTURED = 10
 """Answers after which the mosaic is drawn."""
@@ -76,6 +80,12 @@ class Recorded(EndoscopeSequence):
         if n not in self._kept:
             self._kept[n] = super().frame(n)
         return self._kept[n]
+
+    def error_px(self, maps: Homographies, frames: Sequence[int], lens: Lens) -> float:
+        """Return the RMS error against the truth, in straight pixels of frame i."""
+        sights = self._sights[1]
+        straight = replace(sights, points_i=lens.straighten(sights.points_i), points_j=lens.straighten(sights.points_j))
+        return float(measure_sights(maps, straight, len(self), frames).rms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +143,14 @@ def main() -> None:
                 chains.append(judge_chain(sequence, groundwork, seed, time.perf_counter() - begin))
                 print(chains[-1], file=sys.stderr, flush=True)
                 for strategy in options.strategies:
-                    states = perform(strategy, sequence, groundwork, seed, options.answers)
+                    used, states = perform(strategy, sequence, groundwork, project, seed, options.answers)
                     tabled = [state for state in states if len(state.answers) in TABLED]
-                    rows += [measure(sequence, groundwork, state, strategy, seed) for state in tabled]
+                    rows += [measure(sequence, used, state, strategy, seed) for state in tabled]
                     print(rows[-1], file=sys.stderr, flush=True)
-                    if strategy == "paper" and seed == options.seeds[0]:
+                    if strategy == SMALTI and seed == options.seeds[0]:
                         for answers in (0, PICTURED):
                             name = f"mosaic-{disturbed:g}-{answers}.jpg"
-                            draw_mosaic(sequence, groundwork, states[min(answers, len(states) - 1)], options.out / name)
+                            draw_mosaic(sequence, used, states[min(answers, len(states) - 1)], options.out / name)
                 attempts += count_attempts(sequence, groundwork, seed)
                 project.close()
             write_csv(options.out / "chain.csv", [asdict(row) for row in chains])
@@ -169,6 +179,12 @@ def prepare(sequence: Recorded, folder: Path) -> tuple[Groundwork, Project]:
     return lay_groundwork(project, sequence, settings, None, Silence(), LEAST_PART), project
 
 
+def own_start(groundwork: Groundwork) -> ActiveLoop:
+    """Return the product's loop before the first question."""
+    assert isinstance(groundwork.start, ActiveLoop)
+    return groundwork.start
+
+
 def judge_chain(sequence: Recorded, groundwork: Groundwork, seed: int, seconds: float) -> ChainRow:
     """Compare every link of the chain with the truth."""
     clear = sequence.disturbance == Disturbance.NONE
@@ -178,7 +194,7 @@ def judge_chain(sequence: Recorded, groundwork: Groundwork, seed: int, seconds: 
         by_pair[pair] = link_error(sequence, landmarks.of_pair(pair))
     consecutive = [Pair(n, n + 1) for n in range(len(sequence) - 1) if clear[n] and clear[n + 1]]
     errors = np.array([by_pair[pair] for pair in consecutive if pair in by_pair])
-    parts = np.bincount(groundwork.start.adjustment.parts_without(groundwork.start.priors))
+    parts = np.bincount(groundwork.start.part)
     return ChainRow(
         seed=seed,
         disturbed=sequence.settings.disturbed,
@@ -191,20 +207,25 @@ def judge_chain(sequence: Recorded, groundwork: Groundwork, seed: int, seconds: 
         ratio=float(np.sqrt(np.mean(errors[:, 0] ** 2) / np.mean(errors[:, 1] ** 2))),
         wrong=sum(error > 5.0 for error, _ in by_pair.values()),
         parts=int((parts >= LEAST_PART).sum()),
-        noise=groundwork.chain.noise,
+        noise=own_start(groundwork).estimate.local_noise,
         seconds=seconds,
     )
 
 
 def link_error(sequence: Recorded, landmarks: Landmarks) -> tuple[float, float]:
     """Return the RMS distance of a link's map from the truth over its landmarks, and what their σ says it is."""
-    link = fit_link(landmarks)
+    outline = sequence.outline
+    link = fit_link(landmarks, outline, None, AFFINE)
+    centre = np.array(outline.centre)
     true = sequence.points_in(landmarks.pair.i, landmarks.pair.j, landmarks.points_j)
-    off = apply(link.i_from_j, landmarks.points_j) - true
-    # RRᵀ = Σ x̃ x̃ᵀ/σ²: the variance of a mapped point is x̃ᵀ(RRᵀ)⁻¹x̃ in each coordinate.
-    points = np.column_stack([landmarks.points_j, np.ones(len(landmarks))])
-    spread = np.linalg.solve(link.root, points.T)
-    return float(np.sqrt(np.mean(np.sum(off**2, axis=1)))), float(np.sqrt(2 * np.mean(np.sum(spread**2, axis=0))))
+    seen, rows = seen_and_rows(link.i_from_j, (landmarks.points_j - centre) / outline.unit)
+    off = seen * outline.unit + centre - true
+    # RᵀR is the information of the map's entries, of which `rows` say how they move a point.
+    basis = AFFINE.by_entry.T
+    covariance = np.linalg.inv(basis.T @ link.root.T @ link.root @ basis)
+    moved = rows @ basis
+    spread = np.einsum("nak,kl,nal->n", moved, covariance, moved) * outline.unit**2
+    return float(np.sqrt(np.mean(np.sum(off**2, axis=1)))), float(np.sqrt(np.mean(spread)))
 
 
 class InEngine:
@@ -215,21 +236,44 @@ class InEngine:
 
     def answer(self, pair: Pair) -> Answer:
         """Return the person's answer."""
-        return renumber(self._person.answer(Pair(self._used[pair.i], self._used[pair.j])), pair)
+        return self._person.answer(Pair(self._used[pair.i], self._used[pair.j])).of_pair(pair)
 
 
-def perform(strategy: str, sequence: Recorded, groundwork: Groundwork, seed: int, answers: int) -> list[ActiveLoop]:
-    """Return the states after every answer, the first before any."""
+def perform(
+    strategy: str, sequence: Recorded, groundwork: Groundwork, project: Project, seed: int, answers: int
+) -> tuple[list[int], list[Loop]]:
+    """Return the frames that a strategy knows, by their numbers in the source, and the states after every answer."""
     disturbed = np.flatnonzero(sequence.disturbance != Disturbance.NONE)
     person = SimulatedPerson(sequence.points_in, sequence.field, disturbed.tolist(), seed=seed)
-    start = replace(groundwork.start, strategy=strategy_named(strategy), stop_rule=StopRule(answers))
-    return [start, *start.run(InEngine(person, groundwork.used))]
+    used = list(groundwork.used)
+    start: Loop
+    if strategy == SMALTI:
+        own = own_start(groundwork)
+        start = replace(own, ground=replace(own.ground, stop_rule=StopRule(answers)))
+    else:
+        joined = np.flatnonzero(groundwork.start.part == 0).tolist()
+        place = {frame: n for n, frame in enumerate(joined)}
+        chain = [
+            landmarks.of_pair(Pair(place[landmarks.pair.i], place[landmarks.pair.j]))
+            for landmarks in groundwork.chain.links
+            if landmarks.pair.i in place and landmarks.pair.j in place
+        ]
+        looks = project.cache.array("signatures")
+        assert looks is not None
+        start = Method(strategy).start(
+            len(joined),
+            project.outline,
+            chain,
+            external=WeightedSignatures(looks[joined]),
+            stop_rule=StopRule(answers),
+        )
+        used = [used[frame] for frame in joined]
+    return used, [start, *start.run(InEngine(person, used))]
 
 
-def measure(sequence: Recorded, groundwork: Groundwork, state: ActiveLoop, strategy: str, seed: int) -> Row:
-    """Compare a state's largest mosaic with the truth."""
-    frames, maps = largest_mosaic(groundwork, state)
-    parts = np.bincount(state.adjustment.parts_without(state.priors))
+def measure(sequence: Recorded, used: Sequence[int], state: Loop, strategy: str, seed: int) -> Row:
+    """Compare a state's largest mosaic, as delivered, with the truth."""
+    frames, delivered = largest_mosaic(used, state)
     clear = sequence.disturbance == Disturbance.NONE
     return Row(
         seed=seed,
@@ -237,17 +281,18 @@ def measure(sequence: Recorded, groundwork: Groundwork, state: ActiveLoop, strat
         strategy=strategy,
         answers=len(state.answers),
         yes=sum(answer.verdict is Verdict.YES for answer in state.answers),
-        error_px=sequence.truth_error(maps, frames).rms,
+        error_px=sequence.error_px(delivered.mosaic_from_frame, frames, delivered.lens),
         placed=float(clear[frames].sum() / clear.sum()),
-        parts=int((parts >= LEAST_PART).sum()),
+        parts=int((np.bincount(state.part) >= LEAST_PART).sum()),
     )
 
 
-def largest_mosaic(groundwork: Groundwork, state: ActiveLoop) -> tuple[list[int], Transforms]:
-    """Return the frames of the largest part, in numbers of the source, and their maps."""
-    part = state.adjustment.parts_without(state.priors)
-    inside = np.flatnonzero(part == np.argmax(np.bincount(part)))
-    return [groundwork.used[n] for n in inside], state.refined.mosaic_from_frame[inside]
+def largest_mosaic(used: Sequence[int], state: Loop) -> tuple[list[int], FrameMaps]:
+    """Return the frames of the largest part, in numbers of the source, and where they lie at last."""
+    delivered = finish_each_its_own_way(state)
+    inside = np.flatnonzero(delivered.part == 0)
+    maps = FrameMaps(delivered.mosaic_from_frame[inside], delivered.part[inside], delivered.lens)
+    return [used[n] for n in inside.tolist()], maps
 
 
 def count_attempts(sequence: Recorded, groundwork: Groundwork, seed: int) -> list[dict[str, float]]:
@@ -272,11 +317,11 @@ def count_attempts(sequence: Recorded, groundwork: Groundwork, seed: int) -> lis
     ]
 
 
-def draw_mosaic(sequence: Recorded, groundwork: Groundwork, state: ActiveLoop, path: Path) -> None:
+def draw_mosaic(sequence: Recorded, used: Sequence[int], state: Loop, path: Path) -> None:
     """Write a small picture of the largest mosaic, white where there is none."""
-    frames, maps = largest_mosaic(groundwork, state)
-    placed = dict(zip(frames, square(maps), strict=True))
-    mosaic = Mosaic(sequence, placed, sequence.width, sequence.height, sequence.field(0))
+    frames, delivered = largest_mosaic(used, state)
+    placed = dict(zip(frames, delivered.mosaic_from_frame, strict=True))
+    mosaic = Mosaic(sequence, placed, sequence.width, sequence.height, sequence.field(0), lens=delivered.lens)
     seen = Image.fromarray(mosaic.image(PICTURE_PX), "RGBA")
     flat = Image.new("RGB", seen.size, "white")
     flat.paste(seen, mask=seen.getchannel("A"))
@@ -300,7 +345,7 @@ def print_tables(chains: Sequence[ChainRow], rows: Sequence[Row], attempts: Sequ
                 errors = [row.error_px for row in some if row.strategy == strategy and row.answers == count]
                 cells.append(f"{np.mean(errors):.2f} ({max(errors):.2f})" if errors else "-")
             print(f"| {strategy} | " + " | ".join(cells) + " |")
-        joined = [row for row in some if row.strategy == "paper" and row.answers == PICTURED]
+        joined = [row for row in some if row.strategy == SMALTI and row.answers == PICTURED]
         for row in joined:
             print(f"seed {row.seed}: after {PICTURED} answers {row.placed:.1%} of the clear frames, {row.parts} parts")
     print("\n| disturbed | pairs more alike than | of the seeds on average | of them overlapping |\n|" + " --- |" * 4)

@@ -16,10 +16,9 @@ from tqdm import tqdm
 
 from claims import print_table
 from smalti.experiments.experiment import experiment_named
-from smalti.geometry.family import AFFINE
-from smalti.loop import StopRule
+from smalti.experiments.methods import SMALTI, Method
+from smalti.loop import ActiveLoop, StopRule
 from smalti.suggestion.outlook import AHEAD
-from smalti.suggestion.strategies.smalti import Smalti
 
 ASKED = (0, 5, 10, 20, 40)
 """Answers after which something is foretold."""
@@ -49,15 +48,18 @@ def main() -> None:
 
 def foretold(name: str, frames: int, seed: int, folder: Path | None) -> Ratios:
     """Return the real error over the foretold one, of one run."""
-    experiment = experiment_named(name).make(frames, seed, folder)
+    kind = experiment_named(name)
+    experiment, method = kind.make(frames, seed, folder), Method(SMALTI, kind.usual_family(SMALTI))
     agent = experiment.agent(seed, chain_noise=1.0)
     budget = max(ASKED) + max(AHEAD)
-    start = experiment.start(agent, experiment.external, Smalti(), AFFINE, StopRule(budget=budget))
+    start = experiment.start(agent, experiment.external, method, StopRule(budget=budget))
+    assert isinstance(start, ActiveLoop)
+    finish = experiment.finish(start)
     errors: list[float] = []
     expected: Ratios = {}
     for state in (start, *start.run(agent)):
         asked = len(state.answers)
-        errors.append(experiment.relative_rmsd(state.refined.mosaic_from_frame))
+        errors.append(experiment.relative_rmsd(finish(state)))
         if asked in ASKED:
             expected |= {
                 (asked, ahead): px for ahead, px in {0: state.outlook.error_px, **state.outlook.ahead_px}.items()

@@ -256,7 +256,7 @@ def read_placements(tool: str, folder: Path, which: str) -> list[Placement]:
         return []
     content = json.loads(placed.read_text())
     maps = [np.array(rows) for rows in content[which]]
-    return [Placement(k, 0, m[:2], m[:2], m, float("nan")) for k, m in zip(content["kept"], maps, strict=True)]
+    return [Placement(k, 0, m, m, float("nan")) for k, m in zip(content["kept"], maps, strict=True)]
 
 
 def hold_against(placements: Sequence[Placement], landmarks: Sequence[Landmarks]) -> tuple[int, float | None]:

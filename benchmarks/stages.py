@@ -14,18 +14,24 @@ import smalti
 ROOT = f"{Path(smalti.__file__).parent}/"
 
 STAGE_OF = {
-    "adjustment/link.py": "link",
-    "adjustment/adjustment.py": "linear adjustment",
-    "adjustment/innovation.py": "is it believed?",
-    "adjustment/refinement.py": "refinement",
-    "adjustment/local_covariance.py": "covariance: factor and ways",
-    "adjustment/local_covariance.py:stretches": "bounds of stretches",
-    "adjustment/local_covariance.py:of_pairs": "covariance of pairs",
+    "engine/links.py": "link",
+    "engine/system.py": "maps: solve",
+    "engine/rows.py": "maps: solve",
+    "engine/solution.py": "maps: solve",
+    "engine/noise.py": "noise and camera",
+    "engine/estimate.py": "which links to believe",
+    "engine/covariance.py": "covariance: factor and ways",
+    "engine/covariance.py:stretches": "bounds of stretches",
+    "engine/covariance.py:of_pairs": "covariance of pairs",
+    "engine/covariance.py:of_relations": "covariance of relations",
     "overlap/signatures.py": "P^ext",
     "overlap/signatures.py:learn": "training of words",
     "overlap/training.py": "training of words",
-    "suggestion/reward.py": "rewards of pairs",
-    "suggestion/search.py": "search",
+    "suggestion/posterior.py": "probability of a yes",
+    "suggestion/evidence.py": "probability of a yes",
+    "suggestion/refusals.py": "probability of a yes",
+    "suggestion/search.py": "search of candidates",
+    "suggestion/lessons.py": "what candidates teach",
 }
 """Stages by file, or by function of a file; what is private or not here belongs to the stage that called it."""
 

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from claims import print_table
 from smalti.errors import SmaltiError
 from smalti.experiments.experiment import Experiment, experiment_named
-from smalti.geometry.family import AFFINE
-from smalti.loop import StopRule
+from smalti.experiments.methods import SMALTI, Method
+from smalti.loop import ActiveLoop
 from smalti.overlap.external import ExternalModel
-from smalti.suggestion.strategies.smalti import Smalti
 
 SETS = {"wander": 12, "caliterra": 6}
 """And from how many frames on a pair is far apart."""
@@ -49,12 +48,12 @@ def main() -> None:
 
 def row_of(name: str, seed: int, experiment: Experiment, far: int) -> list[str]:
     agent = experiment.agent(seed, chain_noise=1.0)
-    state = experiment.start(agent, experiment.external, Smalti(), AFFINE, StopRule())
-    assert state.steady is not None
+    state = experiment.start(agent, experiment.external, Method(SMALTI))
+    assert isinstance(state, ActiveLoop)
     i, j = np.triu_indices(experiment.frames, far)
     matrix = np.zeros((experiment.frames, experiment.frames), dtype=np.bool_)
     matrix[tuple(experiment.overlapping.T)] = True
-    found = [judge(model, i, j, matrix[i, j]) for model in (experiment.external, state.steady)]
+    found = [judge(model, i, j, matrix[i, j]) for model in (experiment.external, state.ground.steady)]
     return [f"{name}, seed {seed}", *(f"{auc:.3f}" for auc, _ in found), *(f"{recall:.0%}" for _, recall in found)]
 
 

@@ -84,7 +84,7 @@ def measure(name: str, frames: int, lies: float, folder: Path) -> dict[str, Any]
             liar = Liar(share)
             with build(folder / "frames", folder / kind, matcher=liar) as project:
                 of_kind = errors(sequence, project.placements)
-                held = {entry.pair for entry in project.links if entry.state is LinkState.HELD}
+                held = {entry.pair for entry in project.links if entry.state is LinkState.REJECTED}
                 told = liar.told([entry.answer.pair for entry in project.answers if entry.answer.landmarks is not None])
             found |= {f"{kind}_{key}": value for key, value in of_kind.items()}
         found |= {
