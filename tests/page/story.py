@@ -15,7 +15,6 @@ from smalti.agents.oracle import OracleAgent
 from smalti.annotation.opening import open_project
 from smalti.building.progress import Silence
 from smalti.building.settings import BuildSettings
-from smalti.loop import StopRule
 from smalti.records import Answer, Author, Homographies, Landmarks, Pair
 from tests.page.person import Person, Seen
 from tests.page.program import Program
@@ -24,6 +23,9 @@ from tests.page.rounds import careful_eye, rounds
 QUESTIONS = 10
 APART = Pair(0, 10)
 """Half a round apart: these two frames show different places."""
+
+UNSURE, TOLD_APART = 4, 5
+"""The numbers of the answers that are no yes."""
 
 MISTAKEN_BY_PX = 45.0
 
@@ -96,25 +98,19 @@ def error_px(mosaic: dict[str, Any]) -> float:
 
 
 def error_of_oracle_px(prepared: Path, scratch: Path) -> float:
-    """Return the error after as many answers by one who knows the truth, and errs as much with the mouse."""
+    """Return the error after the same kinds of answers by one who knows the truth, and errs as much with the mouse."""
     opened = open_project(shutil.copytree(prepared, scratch), None, BuildSettings(), progress=Silence())
     try:
-        groundwork = opened.groundwork
-        ground = replace(groundwork.start.ground, stop_rule=StopRule(budget=QUESTIONS))
-        start = replace(groundwork.start, ground=ground)
+        groundwork, eye = opened.groundwork, careful_eye()
         assert groundwork.used == tuple(range(len(rounds())))
-        *_, last = start.run(_AsPerson(careful_eye()))
-        return rounds().truth_error(last.mosaic_from_frame, groundwork.used).rms
+        state = groundwork.start
+        for number in range(QUESTIONS):
+            pair = APART if number == TOLD_APART else state.best.pair
+            answer = Answer.unsure(pair) if number == UNSURE else eye.answer(pair)
+            state = state.record(replace(answer, author=Author.PERSON))
+        return rounds().truth_error(state.mosaic_from_frame, groundwork.used).rms
     finally:
         opened.project.close()
-
-
-class _AsPerson:
-    def __init__(self, eye: OracleAgent) -> None:
-        self._eye = eye
-
-    def answer(self, pair: Pair) -> Answer:
-        return replace(self._eye.answer(pair), author=Author.PERSON)
 
 
 def _answer_truly(person: Person, eye: OracleAgent) -> Seen:

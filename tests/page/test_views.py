@@ -133,6 +133,8 @@ def test_the_mosaic_fills_the_window_and_gives_it_back(browser, program, answere
 
 def test_a_place_of_the_mosaic_tells_its_frames_and_two_of_them_can_be_asked(person_at_work, program, keep_picture):
     person_at_work.press("m")
+    # The mosaic is laid out anew as it grows: only then is it known where a frame is.
+    person_at_work.page.wait_for_timeout(PICTURES_MS)
     person_at_work.page.mouse.click(*_place_in_mosaic(person_at_work, program, 5))
     here = person_at_work.see("frames-here").get_by_role("option")
     expect(here.filter(has_text="frame 5")).to_be_visible()

@@ -27,6 +27,7 @@ from smalti.engine.noise import (
     PERSON,
     USUAL_DEVIATION,
     Knowledge,
+    learn_camera,
     learn_from_loops,
     learn_noise,
     learn_trust,
@@ -57,9 +58,9 @@ WORST_TOGETHER = 4.0
 PASSES = 12
 """Of rejecting and coming back, at most."""
 
-SUSPICIOUS, EXPLAINED = 2.0, 0.7
+SUSPICIOUS, EXPLAINED, NO_WORSE = 2.0, 0.7, 1.25
 """Times the noise that is expected of a chain: with more the camera or some links may be wrong. What must be left of it
-without them."""
+without them, and by how much it may grow again as the camera is held."""
 
 HARDLY_TRUSTED = 0.05
 """Of a link's weight: with less it disagrees with the others."""
@@ -175,7 +176,7 @@ class _Judging:
         """Learn the noise from a set of links, and solve to the end.
 
         A camera that hardly moves from frame to frame may seem more level than it is. Where loops contradict the chain
-        by far, it is let go altogether, if that explains them.
+        by far, it is let go altogether, if that explains them, and then held as still as they allow.
         """
         learned = self._rounds(state)
         if self._is_suspicious(learned):
@@ -184,15 +185,33 @@ class _Judging:
             solution = solve(state.system, weights, state.solution.node_maps, ENOUGH_GAIN)
             tried = self._rounds(replace(state, solution=solution, knowledge=released))
             if tried.knowledge.noise[CHAIN] < EXPLAINED * learned.knowledge.noise[CHAIN]:
-                learned = tried
+                learned = self._held_again(tried)
         solution = solve(learned.system, learned.knowledge.weights(learned.groups), learned.solution.node_maps)
         return replace(learned, solution=solution)
 
-    def _rounds(self, state: Estimate) -> Estimate:
+    def _held_again(self, free: Estimate) -> Estimate:
+        """Hold a camera that was let go as still as frames and loops tell, while links agree no worse for it."""
+        best, stillest = free, np.array(self.chain.knowledge.camera.deviations)
+        # A camera that is free fits noise as well: what is expected of a chain is no disagreement.
+        most = NO_WORSE * max(free.knowledge.noise[CHAIN], ALIKE * self.chain.local_noise)
+        for _ in range(ROUNDS):
+            # What is learned is what counts, and that is larger by as much as the noise.
+            counted = learn_camera(best.check, best.knowledge).camera.deviations
+            deviations = np.maximum(np.array(counted) / best.knowledge.growth, stillest)
+            camera = best.knowledge.camera.with_deviations(np.minimum(best.knowledge.camera.deviations, deviations))
+            knowledge = replace(best.knowledge, camera=camera)
+            solution = solve(best.system, knowledge.weights(best.groups), best.solution.node_maps, ENOUGH_GAIN)
+            stiller = self._rounds(replace(best, solution=solution, knowledge=knowledge), 1)
+            if stiller.knowledge.noise[CHAIN] > most:
+                break
+            best = stiller
+        return best
+
+    def _rounds(self, state: Estimate, rounds: int = ROUNDS) -> Estimate:
         """Learn the noise for some rounds."""
         loops, local = np.isin(state.groups, (MATCHER, PERSON)), self.chain.local_noise
         most = ALIKE * local * LARGEST_GROWTH * max(1.0, np.sqrt(loops.sum() / FEW_LOOPS))
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             check, knowledge = state.check, state.knowledge
             of_chain = min(learn_from_loops(check, loops, knowledge.noise[CHAIN], ALIKE * local), most)
             matcher = learn_noise(check, state.groups, knowledge, MATCHER, local, LOG_DEVIATION)

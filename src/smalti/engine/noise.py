@@ -92,6 +92,11 @@ class Knowledge:
         calm = np.ones((len(system.steps), len(KIND_OF_MOTION)))
         return cls((1.0, 1.0, 1.0), Camera(), calm, np.ones(len(system.links)))
 
+    @property
+    def growth(self) -> float:
+        """By how much the chain's noise is larger than its local one."""
+        return max(self.noise[CHAIN] / self.local_noise, 1.0)
+
     def weights(self, groups: NDArray[np.int64]) -> Weights:
         """Return how much links of these groups (L,) and the camera count.
 
@@ -99,8 +104,7 @@ class Knowledge:
         tell of together, links are as good as their local noise: so the camera is let go by as much.
         """
         weights = np.sqrt(self.trust) / np.array(self.noise)[groups]
-        camera = self.camera.let_go(max(self.noise[CHAIN] / self.local_noise, 1.0))
-        return Weights(weights, camera, self.calm, self.shared_turn, self.lens_root)
+        return Weights(weights, self.camera.let_go(self.growth), self.calm, self.shared_turn, self.lens_root)
 
 
 @dataclass(frozen=True, eq=False)
