@@ -12,7 +12,10 @@ from smalti.engine.solution import solve
 from smalti.geometry.maps import FAMILIES, SIMILARITY, exponential, normalise
 from tests.worlds import across, flight
 
-each_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+TURNING = {name: family for name, family in FAMILIES.items() if family.freedom > 2}
+"""Translations do not turn: their chains do not drift so."""
+
+each_family = pytest.mark.parametrize("family", TURNING.values(), ids=TURNING)
 
 
 def drifted(family, frames=40, turn=0.2):
@@ -22,7 +25,7 @@ def drifted(family, frames=40, turn=0.2):
     links = world.links([*world.chain, *across(frames, frames // 2)], rng, noise=0.0)
     system = world.system(links)
     wrong = [world.truth[0]]
-    step = exponential(np.array([[0.0, 0.0, turn if family.freedom > 2 else 0.0]]))[0]
+    step = exponential(np.array([[0.0, 0.0, turn]]))[0]
     for pair in world.chain:
         wrong.append(normalise(wrong[-1] @ world.i_from_j(pair) @ step))
     weights = Weights(np.ones(len(system.links)), Camera(), np.ones((len(system.steps), 6)), 1e-3)
@@ -40,7 +43,7 @@ def test_what_links_agree_on_is_nearer_than_a_chain_that_drifted(family):
     _, system, weights, wrong = drifted(family)
     guess = first_guess(system, weights, system, wrong)
     assert np.isfinite(guess).all()
-    assert cost(system, weights, guess) <= 0.1 * cost(system, weights, wrong) or family.freedom == 2
+    assert cost(system, weights, guess) <= 0.1 * cost(system, weights, wrong)
 
 
 def test_links_that_are_exact_similarities_are_agreed_on_exactly():

@@ -194,11 +194,6 @@ def test_landmarks_are_taken_straight_of_the_lens():
     assert fit_link(record, OUTLINE).residual_px > 0.1
 
 
-def test_a_link_of_more_noise_counts_less():
-    link = fit_link(told(), OUTLINE)
-    np.testing.assert_allclose(link.weighed(3.0).root, link.root / 3.0)
-
-
 def test_a_map_in_pixels_takes_landmarks_where_they_are_seen():
     record = told(noise=0.0)
     np.testing.assert_allclose(apply_map(map_in_pixels(record, OUTLINE), record.points_j), record.points_i, atol=1e-5)

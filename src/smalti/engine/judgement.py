@@ -157,7 +157,7 @@ class _Judging:
                 rejected.add(pair)
         return frozenset(rejected)
 
-    def _solve(self, rejected: frozenset[Pair], before: Estimate, gain: float = ENOUGH_GAIN) -> Estimate:
+    def _solve(self, rejected: frozenset[Pair], before: Estimate) -> Estimate:
         """Return the state of all links but the rejected ones, from the maps before.
 
         It begins with what the chain taught: what a wrong link taught is rejected with it.
@@ -168,7 +168,8 @@ class _Judging:
         groups = np.array([self._group(link.pair) for link in system.links])
         knowledge = _aligned(self.chain, system)
         weights = knowledge.weights(groups)
-        solution = solve(system, weights, first_guess(system, weights, before.system, before.solution.node_maps), gain)
+        start = first_guess(system, weights, before.system, before.solution.node_maps)
+        solution = solve(system, weights, start, ENOUGH_GAIN)
         held = {pair: self.everything[pair] for pair in sorted(rejected)}
         return Estimate(solution, groups, knowledge, held, self.insisted)
 

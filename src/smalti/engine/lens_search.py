@@ -40,8 +40,8 @@ LEAST_GAIN = 0.1
 hardly move from one to the next, something else explains up to 6 % and would be taken for a strong lens."""
 
 FURTHER_OFF, NONE = 5.0, 1e-6
-"""Times what the scatter of pairs says, the error of a lens that they tell: relief bends all of them alike. On copr of
-the data it is off by six times that. The deviation of a coefficient that is not there."""
+"""Times what the scatter of pairs says, the error of a lens that they tell: relief bends all of them alike. The
+deviation of a coefficient that is not there."""
 
 LARGEST = 0.3
 """Of k₁, either way: beyond that a radial polynomial no longer describes a lens."""

@@ -74,10 +74,6 @@ class Link:
         """Return the landmarks of i and j as a lens straightens them whose coefficients are changed by so much (2,)."""
         return self.points_i + self.lens_i @ lens, self.points_j + self.lens_j @ lens
 
-    def weighed(self, factor: float) -> Link:
-        """Return the same link, counted with another noise."""
-        return replace(self, root=self.root / factor, by_lens=self.by_lens / factor)
-
 
 def fit_link(
     landmarks: Landmarks,
