@@ -349,7 +349,9 @@ def look(view: View, overlapping: PairNumbers | None) -> tuple[Lessons, Seen, ND
         return prospect.lessons(view), prospect.mattering, prospect.weight
     candidates = overlapping[view.may_be_asked(overlapping)]
     mattering, weight = Seen.of(view, overlapping), np.ones(len(overlapping))
-    lessons = Lessons.of(view.estimate, Seen.of(view, candidates), np.ones(len(candidates)), mattering, weight)
+    lessons = Lessons.of(
+        view.estimate, view.covariance, Seen.of(view, candidates), np.ones(len(candidates)), mattering, weight
+    )
     return lessons, mattering, weight
 
 

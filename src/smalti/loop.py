@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from smalti.agents.agent import Agent, ExpectingAgent, ask
 from smalti.answered_loop import AnsweredLoop
+from smalti.engine.confirmation import hanging_frames
 from smalti.engine.covariance import Covariance
 from smalti.engine.estimate import Estimate, begin
 from smalti.engine.judgement import estimate
@@ -33,7 +34,8 @@ from smalti.suggestion.surroundings import steadied
 from smalti.suggestion.view import CLOSEST_ASKED, Answered, GivenUp, View
 
 FEWEST_REFUSALS, MOST_REFUSALS = 6, 60
-"""Refusals, two more for every frame it has, after which a part that nothing joins is not asked about any more."""
+"""Refusals, two more for every frame it has, after which a part that nothing joins is not asked about any more, nor
+frames that hang on a doubted link."""
 
 ALIKE_WITHIN = 3
 """Pairs whose frames are this near teach much the same."""
@@ -215,7 +217,15 @@ class ActiveLoop(AnsweredLoop[Link]):
         ground = self.ground
         settled = np.concatenate([ground.chain_pairs, as_numbers(answer.pair for answer in self.answers)])
         answered = Answered(settled, self._refused, self._pairs(Verdict.YES), self._pairs(Verdict.NO))
-        return View(self.estimate, ground.untrained, answered, self._given_up, ground.only, ground.steady)
+        return View(
+            self.estimate,
+            ground.untrained,
+            answered,
+            self._given_up,
+            ground.only,
+            ground.steady,
+            cautious=self._confirms(answered.apart),
+        )
 
     @property
     def predicted_error_px(self) -> float:
@@ -322,6 +332,14 @@ class ActiveLoop(AnsweredLoop[Link]):
         barred = np.concatenate([known[known[:, 1] - known[:, 0] >= CLOSEST_ASKED], consecutive])
         first, second = part[barred].T
         return bool(between > np.sum((first != second) & (first >= 0) & (second >= 0)))
+
+    def _confirms(self, refused: PairNumbers) -> bool:
+        """Tell whether to ask about frames that hang on a doubted link: until they were refused often enough."""
+        if self.estimate.doubt is None:
+            return False
+        hanging = hanging_frames(self.frames, self.estimate.system.ends)
+        in_vain = np.sum(hanging[refused].any(axis=1))
+        return bool(in_vain < min(FEWEST_REFUSALS + 2 * np.sum(hanging), MOST_REFUSALS))
 
     @cached_property
     def _given_up(self) -> GivenUp | None:

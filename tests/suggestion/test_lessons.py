@@ -38,7 +38,7 @@ def state(family=PROJECTIVE):
 
 def lessons_of(likely=LIKELY, family=PROJECTIVE):
     view = state(family).view
-    return Lessons.of(view.estimate, Seen.of(view, APART), likely, Seen.of(view, PAIRS), WEIGHT)
+    return Lessons.of(view.estimate, view.covariance, Seen.of(view, APART), likely, Seen.of(view, PAIRS), WEIGHT)
 
 
 @pytest.fixture

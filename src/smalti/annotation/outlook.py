@@ -5,7 +5,6 @@ What many would bring takes a while, and is computed in pieces between which oth
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -14,6 +13,7 @@ from smalti.annotation.messages import ErrorAfter, Outlook
 from smalti.loop import ActiveLoop
 from smalti.records import Pair
 from smalti.suggestion.lessons import Lessons
+from smalti.suggestion.outlook import TINY
 from smalti.suggestion.prospect import Prospect
 from smalti.suggestion.strategy import Smalti
 from smalti.suggestion.survey import Seen
@@ -45,9 +45,10 @@ def error_after_yes_px(loop: ActiveLoop, pair: Pair) -> float:
     if loop.is_settled(pair) or not view.are_joined(pairs)[0] or not prospect.weight.any():
         return now
     seen = Seen.of(view, pairs)
-    lessons = Lessons.of(view.estimate, seen, np.ones(1), prospect.mattering, prospect.weight)
-    left = 1.0 - float(lessons.gains[0]) / max(lessons.squared_error, np.finfo(np.float64).tiny)
-    return now * math.sqrt(min(max(left, 0.0), 1.0))
+    lessons = Lessons.of(view.estimate, view.covariance, seen, np.ones(1), prospect.mattering, prospect.weight)
+    left = 1.0 - float(lessons.gains[0]) / max(lessons.squared_error, TINY)
+    known = loop.outlook.lessons
+    return now if known is None else loop.outlook.error_left_px(min(max(left, 0.0), 1.0) * known.squared_error)
 
 
 def bounds_ahead_px(loop: ActiveLoop) -> Iterator[float]:
@@ -56,7 +57,6 @@ def bounds_ahead_px(loop: ActiveLoop) -> Iterator[float]:
     yield outlook.bound_px
     if outlook.lessons is None:
         return
-    first = max(outlook.lessons.squared_error, np.finfo(np.float64).tiny)
-    later_px = min(outlook.bound_px, BOUND_LATER * outlook.error_px)
+    later = min(outlook.bound_px / max(outlook.error_px, TINY), BOUND_LATER)
     for *_, after in Smalti().choose(outlook.lessons, FARTHEST):
-        yield later_px * math.sqrt(after.squared_error / first)
+        yield later * outlook.error_left_px(after.squared_error)

@@ -67,7 +67,7 @@ def sigma_px_of(state: AnyLoop) -> NDArray[np.float64]:
     if isinstance(state, PaperLoop):
         spread = state.view.centres.spread_squared[frames, own]
     else:
-        spread = state.covariance.of_pairs(np.column_stack([frames, own])).cov[:, 0, ::2].sum(axis=1)
+        spread = state.estimate.cautious_covariance.of_pairs(np.column_stack([frames, own])).cov[:, 0, ::2].sum(axis=1)
     return np.where(frames == own, 0.0, np.sqrt(spread))
 
 

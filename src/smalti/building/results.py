@@ -49,7 +49,7 @@ class Delivered:
             )
         final = refine_on_landmarks(loop.estimate)
         references = final.system.references[final.part]
-        seen = final.covariance.of_pairs(np.column_stack([np.arange(final.frames), references]))
+        seen = final.cautious_covariance.of_pairs(np.column_stack([np.arange(final.frames), references]))
         spread = np.where(np.arange(final.frames) == references, 0.0, seen.cov[:, 0, ::2].sum(axis=1))
         return cls(
             final.mosaic_from_frame,

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.engine.annealing import ENOUGH_GAIN, anneal
 from smalti.engine.covariance import Covariance
 from smalti.engine.links import Link, relinearise
 from smalti.engine.noise import (
@@ -30,10 +31,11 @@ from smalti.engine.noise import (
     learn_usual_motion,
     not_stiller_than_told,
     scatter,
+    trust_in,
 )
 from smalti.engine.relations import Relations
 from smalti.engine.rows import FIXED
-from smalti.engine.solution import Solution, solve
+from smalti.engine.solution import Solution, reweighted, solve
 from smalti.engine.system import System
 from smalti.geometry.lens import Lens
 from smalti.geometry.maps import Family, similarity_part
@@ -42,9 +44,6 @@ from smalti.records import Homographies, Pair, PairNumbers
 
 ROUNDS_OF_NOISE, ROUNDS_OF_CAMERA = 5, 15
 """In which noise and camera are learned from a chain."""
-
-ENOUGH_GAIN = 1e-4
-"""Of the cost, while noise is still being learned."""
 
 LEAST_EXTENT = 10.0
 """Frames beside each other: nobody makes a mosaic of less."""
@@ -67,6 +66,7 @@ class Estimate:
     knowledge: Knowledge
     rejected: Mapping[Pair, Link]
     insisted: frozenset[Pair] = frozenset()
+    doubt: NDArray[np.float64] | None = None  # (L,), 1 for none: times so much the variance of a link may be
 
     @property
     def local_noise(self) -> float:
@@ -107,6 +107,14 @@ class Estimate:
     def covariance(self) -> Covariance:
         """How surely frames lie to each other."""
         return Covariance(self.outline, self.family, self.solution.maps, self.solution.factor, self.part)
+
+    @cached_property
+    def cautious_covariance(self) -> Covariance:
+        """The same, with what links that nobody confirms are doubted by: for what people are told."""
+        if self.doubt is None:
+            return self.covariance
+        solution = reweighted(self.solution, 1.0 / np.sqrt(self.doubt))
+        return Covariance(self.outline, self.family, solution.maps, solution.factor, self.part)
 
     @cached_property
     def check(self) -> Check:
@@ -155,6 +163,12 @@ class Estimate:
         predicted = known + (1.0 + 1e-12 * float(np.trace(known))) * np.eye(len(residual))
         return float(residual @ np.linalg.solve(predicted, residual))
 
+    def miss(self, link: Link) -> float:
+        """Return how far the mosaic is from where a link has the centre of j in i, in units."""
+        i_from_j = np.linalg.inv(self.solution.maps[link.pair.i]) @ self.solution.maps[link.pair.j]
+        here, there = (m[:2, 2] / m[2, 2] for m in (i_from_j, link.i_from_j))
+        return float(np.linalg.norm(here - there))
+
     def chi2(self) -> dict[Pair, float]:
         """Return how strongly each link, believed or rejected, contradicts the others."""
         believed = dict(zip(self.system.place_of, self.contradictions.tolist(), strict=True))
@@ -185,6 +199,9 @@ def begin(system: System, lens_root: NDArray[np.float64] | None = None, *, learn
     groups = np.full(len(system.links), CHAIN)
     knowledge, maps = Knowledge.nothing(system), system.first_maps()
     expected = local = scatter(system)
+    if len(system.links):
+        solution, squares = anneal(system, _chain_knowledge(knowledge, system, local), groups, maps)
+        knowledge, maps = replace(knowledge, trust=trust_in(squares, system.ranks)), solution.node_maps
     for _ in range(ROUNDS_OF_NOISE if len(system.links) else 0):
         knowledge = _chain_knowledge(knowledge, system, local)
         solution = solve(system, knowledge.weights(groups), maps, ENOUGH_GAIN)

@@ -16,12 +16,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.engine.estimate import ENOUGH_GAIN, Estimate
+from smalti.engine.annealing import ENOUGH_GAIN, anneal
+from smalti.engine.estimate import Estimate
 from smalti.engine.initialisation import first_guess
 from smalti.engine.links import Link
 from smalti.engine.noise import (
     ALIKE,
     CHAIN,
+    LARGEST_CHI2,
     LOG_DEVIATION,
     MATCHER,
     PERSON,
@@ -42,18 +44,23 @@ ROUNDS = 6
 SETTLED = 0.1
 """Of the logarithm of a noise: when no noise changes by more, answers teach nothing more of it."""
 
-LARGEST_CHI2 = 1000.0
-"""χ² of 8 degrees that a link may show where the median is as it should be. Far out, because honest links have heavy
-tails; a wrong map that matters is off by ten times what the right ones are, or a hundred times their χ²."""
-
 MEDIAN_CHI2 = 7.344
 """Of 8 degrees of freedom."""
 
 FIRST_SURPRISES = 4 * (20 * MEDIAN_CHI2,)
 """What loops may be expected to show before any has: a chain drifts by more than its noise."""
 
+AGREEING = 0.1
+"""Of that, with which a rejected link comes back: whoever was rejected has to agree more clearly than others."""
+
 WORST_TOGETHER = 4.0
 """Links whose χ² is within this factor of the worst one's are rejected at once."""
+
+ENOUGH_CHECKED = 10
+"""Links that must be checked and found right before a wrong one says little of the others."""
+
+SURELY_RIGHT = 0.9
+"""How likely all links that nobody checks are right, for it to be taken for granted."""
 
 PASSES = 12
 """Of rejecting and coming back, at most."""
@@ -65,12 +72,13 @@ without them, and by how much it may grow again as the camera is held."""
 HARDLY_TRUSTED = 0.05
 """Of a link's weight: with less it disagrees with the others."""
 
-MOST_REJECTED = 0.33
-"""Of the loops: if more would have to be rejected, it is the chain that is wrong."""
+HEARD_AGAIN = 0.1
+"""Of its weight, what a link of the chain has at least when answers come: without them its neighbours may have been
+wrong."""
 
-TOLERATED_CHI2, SHRINKING, LEAST_TRUST = 50.0, 2.0, 1e-6
-"""Squared residual of a link that is tolerated at last while it is open who is right, and by which factor what is
-tolerated shrinks with every step; what is left of a link's weight at least."""
+MOST_REJECTED, PLAINLY_WRONG = 0.33, 10.0
+"""Of the loops: if more would have to be rejected, it is the chain that is wrong; unless each rejected link explains so
+many times what it costs to reject it, which no chain that bends does."""
 
 DOUBTED = (3.0, 1.0)
 """By how much noisier loops count while it is open who is right: consecutive frames are rarely matched wrongly, unless
@@ -100,52 +108,58 @@ class _Judging:
     insisted: frozenset[Pair]
 
     def settle(self) -> Estimate:
-        """Reject, learn, and let come back, until nothing changes."""
+        """Reject, learn, and let come back, until nothing changes; of several beginnings, take the best."""
         everything = self._solve(frozenset(), self.chain)
         state = self._learn(everything)
         if self._is_suspicious(state) or np.any(state.knowledge.trust < HARDLY_TRUSTED):
             # Least squares spreads what is wrong over what is right. Perhaps most links agree, but for some.
-            best = everything
-            for doubted in DOUBTED:
-                without = self._solve(self._disagreeing_with_most(everything, doubted), self.chain)
-                few = len(self.of_loop & without.rejected.keys()) <= MOST_REJECTED * len(self.of_loop)
-                if few and _verdict_cost(without) < _verdict_cost(best):
-                    best = without
-            tried = state if best is everything else self._learn(best)
+            searched = {self._disagreeing_with_most(everything, doubted): None for doubted in DOUBTED}
+            tried = [self._try(rejected, everything, state) for rejected in searched if rejected]
+            better = [one for one in tried if one is not None]
+            if better:
+                return _doubt_unconfirmed(min(better, key=self._verdict_cost))
+        return _doubt_unconfirmed(self._reconsider(state))
+
+    def _try(self, rejected: frozenset[Pair], everything: Estimate, believing: Estimate) -> Estimate | None:
+        """Return the state that begins without some links, None if it explains too little to reject them."""
+        without = self._solve(rejected, self.chain)
+        explained = everything.solution.rows.cost - without.solution.rows.cost
+        if explained < LARGEST_CHI2 * len(rejected):
+            return None
+        state = self._learn(without)
+        if explained < PLAINLY_WRONG * LARGEST_CHI2 * len(rejected):
             # A chain that bends contradicts all loops, whichever of them are rejected: then none is wrong.
-            quieter = tried.knowledge.noise[CHAIN] < EXPLAINED * state.knowledge.noise[CHAIN]
-            if quieter or not self._is_suspicious(tried):
-                state = tried
+            few = len(self.of_loop & rejected) <= MOST_REJECTED * len(self.of_loop)
+            quieter = state.knowledge.noise[CHAIN] < EXPLAINED * believing.knowledge.noise[CHAIN]
+            if not few or not (quieter or not self._is_suspicious(state)):
+                return None
+        return self._reconsider(state)
+
+    def _reconsider(self, state: Estimate) -> Estimate:
+        """Reject who contradicts the others and let come back who agrees with them, until nobody does."""
         for _ in range(PASSES):
-            rejected = frozenset(state.rejected)
             changed = self._contradicting(state) or self._agreeing(state)
             if not changed:
                 break
-            state = self._learn(self._solve(rejected ^ changed, state))
+            state = self._learn(self._solve(frozenset(state.rejected) ^ changed, state))
         return state
+
+    def _verdict_cost(self, state: Estimate) -> float:
+        """Return what links cost by what the chain has taught, and what it costs to call some wrong.
+
+        A noise and a camera that were learned from lies would explain them.
+        """
+        known = self._solve(frozenset(state.rejected), state)
+        return known.solution.rows.cost + LARGEST_CHI2 * len(state.rejected)
 
     def _is_suspicious(self, state: Estimate) -> bool:
         return state.knowledge.noise[CHAIN] > SUSPICIOUS * ALIKE * self.chain.local_noise
 
     def _disagreeing_with_most(self, everything: Estimate, doubted: float) -> frozenset[Pair]:
-        """Return the links that are far off what most of all agree on.
-
-        Links lose weight with their residual. What is tolerated shrinks step by step, from one that tolerates all: so
-        the many decide. Loops count as `doubted` times noisier than the chain.
-        """
+        """Return the links that are far off what most of all agree on; loops count as `doubted` times noisier."""
         state, local = everything, self.chain.local_noise
         knowledge = replace(state.knowledge, noise=(local, doubted * local, doubted * local))
-        solution = solve(state.system, knowledge.weights(state.groups), state.solution.node_maps, ENOUGH_GAIN)
-        state = replace(state, solution=solution, knowledge=knowledge)
-        bent = state.check.squares
-        tolerated = float(bent.max(initial=0.0))
-        while tolerated > TOLERATED_CHI2:
-            tolerated = max(tolerated / SHRINKING, TOLERATED_CHI2)
-            trust = np.maximum((tolerated / (tolerated + bent)) ** 2, LEAST_TRUST)
-            knowledge = replace(state.knowledge, trust=trust)
-            solution = solve(state.system, knowledge.weights(state.groups), state.solution.node_maps, ENOUGH_GAIN)
-            state = replace(state, solution=solution, knowledge=knowledge)
-            bent = np.asarray(np.sum(solution.rows.residual**2, axis=1)) / trust
+        _, bent = anneal(state.system, knowledge, state.groups, state.solution.node_maps)
         usual = float(np.median(bent[bent <= np.median(bent) * LARGEST_CHI2]))
         limit = LARGEST_CHI2 * max(1.0, usual / MEDIAN_CHI2)
         rejected: set[Pair] = set()
@@ -259,31 +273,43 @@ class _Judging:
         return frozenset(chosen)
 
     def _agreeing(self, state: Estimate) -> frozenset[Pair]:
-        """Return the rejected links that agree with the believed ones."""
-        limit = self._limit(state)
-        return frozenset(
-            pair
+        """Return the rejected links that agree with the believed ones best."""
+        surprises = {
+            pair: state.surprise(link, self._group(pair))
             for pair, link in state.rejected.items()
-            if state.part[pair.i] == state.part[pair.j] and state.surprise(link, self._group(pair)) <= limit
-        )
+            if state.part[pair.i] == state.part[pair.j]
+        }
+        # Those that agree less may agree no more once these are back.
+        limit = min(AGREEING * self._limit(state), WORST_TOGETHER * min(surprises.values(), default=0.0))
+        return frozenset(pair for pair, chi2 in surprises.items() if chi2 <= limit)
 
 
 def _aligned(before: Estimate, system: System) -> Knowledge:
-    """Return what is known, for the consecutive links of another system."""
-    known = before.knowledge
-    if before.system is system:
-        return known
-    calm = _carried_over(known.calm, before.system.step_ends, system.step_ends)
-    trust = _carried_over(known.trust, before.system.ends, system.ends)
-    return replace(known, calm=calm, trust=trust)
+    """Return what is known, for the consecutive links of another system; what was distrusted is heard again."""
+    calm = _carried_over(before.knowledge.calm, before.system.step_ends, system.step_ends)
+    trust = _carried_over(before.knowledge.trust, before.system.ends, system.ends)
+    return replace(before.knowledge, calm=calm, trust=np.maximum(trust, HEARD_AGAIN))
 
 
-def _verdict_cost(state: Estimate) -> float:
-    """Return what links cost by what the chain has taught, and what it costs to call some wrong.
+def _doubt_unconfirmed(state: Estimate) -> Estimate:
+    """Return the state with less belief in links that nobody confirms, where others turned out to be wrong.
 
-    A noise and a camera that were learned from lies would explain them.
+    If a share p of the links that others check was rejected, because they were off by d as a rule, a link that nobody
+    checks has a variance of σ² + p d². Nothing tells where its frames lie instead, so no map changes; but what is said
+    of the error has to allow for it, if it is likely that some of these links are wrong.
     """
-    return state.solution.rows.cost + LARGEST_CHI2 * len(state.rejected)
+    system = state.system
+    wrong = [link for link in state.rejected.values() if state.part[link.pair.i] == state.part[link.pair.j]]
+    if not wrong or system.confirmed.all():
+        return state
+    share = len(wrong) / (len(wrong) + np.sum(system.confirmed) + ENOUGH_CHECKED)
+    if (1.0 - share) ** np.sum(~system.confirmed) > SURELY_RIGHT:
+        return state
+    off = float(np.median([state.miss(link) for link in wrong]))
+    # How well links tell their shift, in units.
+    told = np.linalg.norm(system.roots @ system.family.by_entry[:2].T, axis=(1, 2)) * state.solution.weights.links
+    checked = system.confirmed | np.array([link.pair in state.insisted for link in system.links])
+    return replace(state, doubt=np.where(checked, 1.0, 1.0 + share * (off * told) ** 2))
 
 
 def _stay_joined(system: System, without: Set[Pair]) -> bool:

@@ -48,6 +48,14 @@ LARGEST_SHARE, MEAN_SHARE = 2.0, 0.93
 """Times what is expected of it, the squared residual of a link counts for at most: one lie is not everything. What
 honest ones then count for on average."""
 
+LARGEST_CHI2 = 1000.0
+"""χ² of 8 degrees that a link may show where the median is as it should be. Far out, because honest links have heavy
+tails; a wrong map that matters is off by ten times what the right ones are, or a hundred times their χ². A link beyond
+that is wrong and says nothing of the noise of others."""
+
+ROUNDS_WITHOUT_WRONG = 10
+"""In which it is found out which links are wrong by a noise that is learned without them."""
+
 EXTREMES = (1.0 / 50.0, 50.0)
 """Of s: links that agree to rounding must leave numbers to compute with."""
 
@@ -284,7 +292,12 @@ def learn_trust(check: Check, before: Knowledge, rescaled: NDArray[np.float64] |
     # Rounding may put it beyond, where what is known to all digits stands beside what is not known at all.
     unknown = np.clip(np.trace(check.known, axis1=1, axis2=2), 0.0, ranks)
     bent = rescaled * (check.squares + unknown) / before.trust
-    return replace(before, trust=np.clip((LINK_TAIL + ranks) / (LINK_TAIL + bent), LEAST_TRUST, 1.0))
+    return replace(before, trust=trust_in(bent, ranks))
+
+
+def trust_in(squares: NDArray[np.float64], ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return how much of its weight a link of a t distribution keeps, by its squared residual and its rank (L,)."""
+    return np.asarray(np.clip((LINK_TAIL + ranks) / (LINK_TAIL + squares), LEAST_TRUST, 1.0))
 
 
 def learn_noise(
@@ -292,8 +305,15 @@ def learn_noise(
 ) -> float:
     """Return s of a group of links, whose logarithm is beforehand normal about that of the one expected."""
     own = groups == group
-    squares = check.squares[own] * before.noise[group] ** 2
-    return _most_likely_factor(squares, check.redundancy[own], expected, deviation)
+    squares, redundancy = check.squares[own] * before.noise[group] ** 2, check.redundancy[own]
+    found, honest = expected, np.ones(len(squares), dtype=np.bool_)
+    for _ in range(ROUNDS_WITHOUT_WRONG):
+        believed = squares / before.trust[own] <= LARGEST_CHI2 * found**2
+        if found != expected and np.array_equal(believed, honest):
+            break
+        honest = believed
+        found = _most_likely_factor(squares[honest], redundancy[honest], expected, deviation)
+    return found
 
 
 def learn_from_loops(check: Check, loops: NDArray[np.bool_], before: float, expected: float) -> float:

@@ -6,7 +6,7 @@ whose horizon reaches the frame. So whatever the links say, the maps stay finite
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -141,6 +141,14 @@ def solve(system: System, weights: Weights, start: Homographies, smallest_gain: 
                 converged = True  # not even a short step downhill gains anything
                 break
     return Solution(system, weights, maps, rows, steps, converged)
+
+
+def reweighted(solution: Solution, factors: NDArray[np.float64]) -> Solution:
+    """Return the same maps, where links count by so many times their weights (L,): for what is known of them then."""
+    weights = replace(solution.weights, links=factors * solution.weights.links)
+    rows = linearise(solution.system, weights, solution.node_maps)
+    assert rows is not None, "these maps were possible before"
+    return replace(solution, weights=weights, rows=rows, known_factor=None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

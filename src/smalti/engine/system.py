@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
+from smalti.engine.confirmation import are_confirmed
 from smalti.engine.links import COEFFICIENTS, Link, linear_part, stacked
 from smalti.errors import PairError, UsageError
 from smalti.geometry.lens import Lens
@@ -196,6 +197,11 @@ class System:
         slot = np.full(self.frames, -1, dtype=np.int64)
         slot[self.shared_ends[:, 0]] = len(self.ends) + np.arange(len(self.shared_ends))
         return slot
+
+    @cached_property
+    def confirmed(self) -> NDArray[np.bool_]:
+        """(L,): whether other links would contradict a link if it were wrong."""
+        return are_confirmed(self.frames, self.ends)
 
     @cached_property
     def is_step(self) -> NDArray[np.bool_]:

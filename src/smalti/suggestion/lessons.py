@@ -75,13 +75,14 @@ class Lessons:
     def of(
         cls,
         estimate: Estimate,
+        covariance: Covariance,
         candidates: Seen,
         likely: NDArray[np.float64],
         mattering: Seen,
         weight: NDArray[np.float64],
     ) -> Lessons:
         """Take candidates and how likely each is (n,), and the pairs that matter and how much each does (m,)."""
-        covariance, outline = estimate.covariance, estimate.outline
+        outline = estimate.outline
         chosen, factor = draw(weight * mattering.centres.spread, weight, PAIRS_OF_LOADS)
         middles = shared_points(mattering.centres.chosen(chosen), outline)[0].mean(axis=1, keepdims=True)
         errors = covariance.relations(mattering.pairs[chosen], middles)

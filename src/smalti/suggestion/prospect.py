@@ -43,7 +43,7 @@ class Prospect:
 
     def lessons(self, view: View) -> Lessons:
         """Find out what the candidates would teach."""
-        return Lessons.of(view.estimate, self.candidates, self.likely, self.mattering, self.weight)
+        return Lessons.of(view.estimate, view.covariance, self.candidates, self.likely, self.mattering, self.weight)
 
     @classmethod
     def _of(cls, view: View) -> Prospect:

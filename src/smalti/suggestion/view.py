@@ -60,12 +60,15 @@ class View:
         given_up: GivenUp | None = None,
         only: PairNumbers | None = None,
         steady: ExternalModel | None = None,
+        *,
+        cautious: bool = False,
     ) -> None:
         """`untrained` is the external model before any answer, `steady` the same by what is seen around frames.
 
-        No other pairs than `only` (n, 2) may be asked.
+        No other pairs than `only` (n, 2) may be asked. A `cautious` one doubts links that nobody confirms.
         """
         self.estimate = estimate
+        self._cautious = cautious
         self._untrained = untrained
         self._steady = untrained if steady is None else steady
         self.answered = answered
@@ -96,7 +99,7 @@ class View:
     @property
     def covariance(self) -> Covariance:
         """How surely frames lie to each other."""
-        return self.estimate.covariance
+        return self.estimate.cautious_covariance if self._cautious else self.estimate.covariance
 
     @property
     def linked(self) -> PairNumbers:

@@ -1,0 +1,90 @@
+"""Which links others confirm, and which frames hang on one link alone.
+
+A link is confirmed if its frames stay joined without it: then a wrong one contradicts others. A link that no cycle
+passes through, a *bridge* of the graph of links, is contradicted by nobody, whatever it says.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from smalti.compiled import compiled
+from smalti.records import PairNumbers
+
+
+def are_confirmed(frames: int, ends: PairNumbers) -> NDArray[np.bool_]:
+    """Tell of links between frames (L, 2), none of them twice, which are on a cycle (L,)."""
+    both = np.concatenate([ends, ends[:, ::-1]])
+    order = np.argsort(both[:, 0], kind="stable")
+    starts = np.searchsorted(both[order, 0], np.arange(frames + 1))
+    number = np.tile(np.arange(len(ends)), 2)[order]
+    return ~_bridges(starts, np.ascontiguousarray(both[order, 1]), number, len(ends))
+
+
+def hanging_frames(frames: int, ends: PairNumbers) -> NDArray[np.bool_]:
+    """Tell which frames (N,) one unconfirmed link, or several in a row, join to most of their part.
+
+    Most of a part is the largest group of its frames whose links are confirmed; where no link is, all frames hang but
+    one.
+    """
+    _, part = connected_components(_graph(frames, ends), directed=False)
+    _, group = connected_components(_graph(frames, ends[are_confirmed(frames, ends)]), directed=False)
+    sizes = np.bincount(group)
+    largest = np.zeros(int(part.max(initial=0)) + 1, dtype=np.int64)
+    np.maximum.at(largest, part, sizes[group])
+    most = np.full(len(largest), frames)
+    chosen = sizes[group] == largest[part]
+    np.minimum.at(most, part[chosen], group[chosen])
+    return np.asarray(group != most[part])
+
+
+def _graph(frames: int, ends: PairNumbers) -> coo_array:
+    return coo_array((np.ones(len(ends)), tuple(ends.T)), shape=(frames, frames))
+
+
+@compiled
+def _bridges(
+    starts: NDArray[np.int64], neighbours: NDArray[np.int64], number: NDArray[np.int64], links: int
+) -> NDArray[np.bool_]:
+    """Return which links are bridges, by the earliest frame that a search in depth reaches again from behind each."""
+    frames = len(starts) - 1
+    bridge = np.zeros(links, dtype=np.bool_)
+    found = np.full(frames, -1)  # when the search came to a frame
+    earliest = np.zeros(frames, dtype=np.int64)
+    came_by = np.full(frames, -1)
+    following = starts[:-1].copy()
+    path = np.empty(frames, dtype=np.int64)
+    time = 0
+    for root in range(frames):
+        if found[root] >= 0:
+            continue
+        depth, path[0] = 0, root
+        found[root] = earliest[root] = time
+        time += 1
+        while depth >= 0:
+            frame = path[depth]
+            if following[frame] < starts[frame + 1]:
+                edge = following[frame]
+                following[frame] += 1
+                other = neighbours[edge]
+                if number[edge] == came_by[frame]:
+                    continue
+                if found[other] >= 0:
+                    earliest[frame] = min(earliest[frame], found[other])
+                else:
+                    found[other] = earliest[other] = time
+                    time += 1
+                    came_by[other] = number[edge]
+                    depth += 1
+                    path[depth] = other
+            else:
+                depth -= 1
+                if depth >= 0:
+                    before = path[depth]
+                    earliest[before] = min(earliest[before], earliest[frame])
+                    if earliest[frame] > found[before]:
+                        bridge[came_by[frame]] = True
+    return bridge
