@@ -165,9 +165,9 @@ def normal_equations(system: System, rows: Rowset) -> tuple[Blocks, Blocks, NDAr
     diagonal = np.zeros((system.nodes, freedom, freedom))
     off_diagonal = np.zeros((len(system.ends) + len(system.shared_ends), freedom, freedom))
     gradient = np.zeros((system.nodes, freedom))
-    _accumulate(system.ends, system.every, rows.by_i, rows.by_j, rows.residual, diagonal, off_diagonal, gradient)
+    accumulate(system.ends, system.every, rows.by_i, rows.by_j, rows.residual, diagonal, off_diagonal, gradient)
     if len(rows.motion):
-        _accumulate(
+        accumulate(
             system.step_ends,
             system.steps,
             rows.motion_by_i,
@@ -441,7 +441,7 @@ def _accumulate_shared(
 
 
 @compiled
-def _accumulate(
+def accumulate(
     ends: NDArray[np.int64],
     number: NDArray[np.int64],
     by_i: NDArray[np.float64],
