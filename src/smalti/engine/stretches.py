@@ -48,7 +48,7 @@ class Stretches:
 
 def cut_into_stretches(frames: int) -> Indices:
     """Return where stretches begin, and the end (M + 1,): so many that their pairs are about as many as the frames."""
-    length = max(SHORTEST, round(np.sqrt(frames) / 2))
+    length = max(SHORTEST, round(np.sqrt(frames)))
     count = max(1, round(frames / length))
     return np.linspace(0, frames, count + 1).round().astype(np.int64)
 
