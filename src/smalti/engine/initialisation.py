@@ -85,11 +85,11 @@ def _solve(
     diagonal, gradient = np.zeros((nodes, 2, 2)), np.zeros((nodes, 2))
     off_diagonal = np.zeros((len(system.pattern.edges), 2, 2))
     diagonal[:, [0, 1], [0, 1]] = FAINT * strongest
-    # Whatever all links leave open is what holds these, as strongly as it may.
+    # Links leave a part free to move as a whole: these hold it, as strongly as the strongest link would.
     diagonal[held[:, None], [0, 1], [0, 1]] = strongest
     diagonal[frames:, [0, 1], [0, 1]] = 1.0  # what links have in common is not asked for
     gradient[held] = -strongest * _parts(at)
-    by_i, by_j = -_as_real(weights * factor), _as_real(weights.astype(np.complex128))
+    by_i, by_j = -_as_real(weights * factor), _as_real(weights)
     accumulate(system.ends, system.every, by_i, by_j, _parts(-weights * shift), diagonal, off_diagonal, gradient)
     cholesky = BlockCholesky(system.pattern, diagonal, off_diagonal, least_left=0.0)
     real, imaginary = -cholesky.solve(gradient[..., None])[:frames, :, 0].T
@@ -101,7 +101,7 @@ def _parts(numbers: Numbers) -> NDArray[np.float64]:
     return np.column_stack([numbers.real, numbers.imag])
 
 
-def _as_real(factor: Complex) -> Blocks:
+def _as_real(factor: Numbers) -> Blocks:
     """Return what complex factors (n,) do to real and imaginary parts (n, 2, 2)."""
     return np.stack([factor.real, -factor.imag, factor.imag, factor.real], axis=1).reshape(-1, 2, 2)
 
