@@ -76,9 +76,14 @@ class Ground:
     only: PairNumbers | None = None
 
     @cached_property
-    def chain_pairs(self) -> PairNumbers:
+    def chain_order(self) -> list[Pair]:
         """The pairs of the chain, in their order."""
-        return as_numbers(sorted(self.chain))
+        return sorted(self.chain)
+
+    @cached_property
+    def chain_pairs(self) -> PairNumbers:
+        """The same as numbers."""
+        return as_numbers(self.chain_order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,7 +376,8 @@ class ActiveLoop(AnsweredLoop[Link]):
         )
         if verdict is not Verdict.YES:
             return pairs
-        return np.concatenate([pairs, as_numbers(sorted(self.chain.keys() - rejected.keys()))])
+        believed = [pair not in rejected for pair in self.ground.chain_order]
+        return np.concatenate([pairs, self.ground.chain_pairs[believed]])
 
 
 def as_numbers(pairs: Iterable[Pair]) -> PairNumbers:

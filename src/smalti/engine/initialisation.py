@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array, diags_array
-from scipy.sparse.linalg import splu
 
 from smalti.engine.links import linear_part
-from smalti.engine.rows import Weights, linearise
+from smalti.engine.rows import Weights, accumulate, linearise
 from smalti.engine.system import System
 from smalti.geometry.maps import ROTATION, SCALE, similarity_part
 from smalti.records import Homographies
+from smalti.sparse.blocks import Blocks
+from smalti.sparse.cholesky import BlockCholesky
 
 FAINT = 1e-13
 """Of the largest weight: what holds a frame that next to nothing holds."""
@@ -80,20 +80,30 @@ def _solve(
     system: System, factor: Numbers, shift: Numbers, weights: NDArray[np.float64], held: NDArray[np.int64], at: Numbers
 ) -> Complex:
     """Return the unknowns (N,) of x_j = factor x_i + shift, by least squares, some frames held at given values."""
-    links, frames = len(system.links), system.frames
-    i, j = system.ends.T
-    rows = np.tile(np.arange(links), 2)
-    values = np.concatenate([-factor * weights, weights.astype(np.complex128)])
-    equations = csc_array((values, (rows, np.concatenate([i, j]))), shape=(links, frames))
-    known = np.zeros(frames, dtype=np.complex128)
-    known[held] = at
-    right = shift * weights - equations @ known
-    free = np.setdiff1d(np.arange(frames), held)
-    part = equations[:, free]
-    normal = (part.conj().T @ part + FAINT * diags_array(weights.max() ** 2 * np.ones(len(free)))).tocsc()
-    factor_of_normal = splu(normal, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
-    known[free] = factor_of_normal.solve(np.asarray(part.conj().T @ right))
-    return known
+    frames, nodes = system.frames, system.nodes
+    strongest = float(weights.max(initial=0.0)) ** 2
+    diagonal, gradient = np.zeros((nodes, 2, 2)), np.zeros((nodes, 2))
+    off_diagonal = np.zeros((len(system.pattern.edges), 2, 2))
+    diagonal[:, [0, 1], [0, 1]] = FAINT * strongest
+    # Links leave a part free to move as a whole: these hold it, as strongly as the strongest link would.
+    diagonal[held[:, None], [0, 1], [0, 1]] = strongest
+    diagonal[frames:, [0, 1], [0, 1]] = 1.0  # what links have in common is not asked for
+    gradient[held] = -strongest * _parts(at)
+    by_i, by_j = -_as_real(weights * factor), _as_real(weights)
+    accumulate(system.ends, system.every, by_i, by_j, _parts(-weights * shift), diagonal, off_diagonal, gradient)
+    cholesky = BlockCholesky(system.pattern, diagonal, off_diagonal, least_left=0.0)
+    real, imaginary = -cholesky.solve(gradient[..., None])[:frames, :, 0].T
+    return np.asarray(real + 1j * imaginary)
+
+
+def _parts(numbers: Numbers) -> NDArray[np.float64]:
+    """Return real and imaginary parts (n, 2)."""
+    return np.column_stack([numbers.real, numbers.imag])
+
+
+def _as_real(factor: Numbers) -> Blocks:
+    """Return what complex factors (n,) do to real and imaginary parts (n, 2, 2)."""
+    return np.stack([factor.real, -factor.imag, factor.imag, factor.real], axis=1).reshape(-1, 2, 2)
 
 
 def _place_turn_scale(maps: Homographies) -> tuple[Complex, NDArray[np.float64], NDArray[np.float64]]:

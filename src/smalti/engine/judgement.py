@@ -41,6 +41,9 @@ from smalti.records import Pair, PairNumbers, pair_key
 ROUNDS = 6
 """In which noise is learned; they begin where the chain's have ended."""
 
+LEARNING_GAIN = 1e-2
+"""Of the cost, from one round to the next: maps and noise settle together, as a rule by one step a round."""
+
 SETTLED = 0.1
 """Of the logarithm of a noise: when no noise changes by more, answers teach nothing more of it."""
 
@@ -234,7 +237,7 @@ class _Judging:
             noise = (of_chain, matcher, person)
             rescaled = (np.array(knowledge.noise) / noise)[state.groups] ** 2
             learned = learn_trust(check, replace(knowledge, noise=noise), rescaled)
-            solution = solve(state.system, learned.weights(state.groups), state.solution.node_maps, ENOUGH_GAIN)
+            solution = solve(state.system, learned.weights(state.groups), state.solution.node_maps, LEARNING_GAIN)
             state = replace(state, solution=solution, knowledge=learned)
             if np.abs(np.log(np.divide(learned.noise, knowledge.noise))).max() < SETTLED:
                 break

@@ -10,7 +10,7 @@ and, where links share an error, by X M for that; less M times what that changes
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -80,9 +80,9 @@ class Rowset:
 
 def linearise(system: System, weights: Weights, node_maps: Homographies) -> Rowset | None:
     """Return everything at some maps, None if no camera makes them."""
-    maps = node_maps[: system.frames]
-    if not _are_possible(maps, *system.corner_reach):
+    if not are_possible(system, node_maps):
         return None
+    maps = node_maps[: system.frames]
     freedom, inverses = system.family.freedom, invert(maps)
     common = turn_alone(node_maps[-1]) if system.shares_error else np.eye(3)
     possible, residual, by_i, by_j, by_shared = _linearise_links(
@@ -137,15 +137,37 @@ def linearise(system: System, weights: Weights, node_maps: Homographies) -> Rows
     return rows if math.isfinite(rows.cost) else None
 
 
+def are_possible(system: System, node_maps: Homographies) -> bool:
+    """Tell whether a camera makes these maps: all frames seen from above, and whole."""
+    return _are_possible(node_maps[: system.frames], *system.corner_reach)
+
+
+def promised(system: System, rows: Rowset, increments: NDArray[np.float64]) -> Rowset:
+    """Return the rows after small increments of all nodes (n, f), as their derivatives foretell them."""
+    (i, j), (before, after) = system.ends.T, system.step_ends.T
+    residual = _add_moves(_add_moves(rows.residual, rows.by_i, i, increments), rows.by_j, j, increments)
+    motion = rows.motion
+    if len(motion):
+        motion = _add_moves(
+            _add_moves(motion, rows.motion_by_i, before, increments), rows.motion_by_j, after, increments
+        )
+    shared = rows.shared
+    if system.shares_error:
+        residual += rows.by_shared @ increments[-1, system.shared_directions]
+        shared = shared + rows.shared_root @ increments[-1]
+    attitude = _add_moves(rows.attitude, rows.by_frame, np.arange(system.frames), increments)
+    return replace(rows, residual=residual, shared=shared, attitude=attitude, motion=motion)
+
+
 def normal_equations(system: System, rows: Rowset) -> tuple[Blocks, Blocks, NDArray[np.float64]]:
     """Return JᵀJ, blocks (n, f, f) on the diagonal and (e, f, f) an edge of the pattern, and Jᵀr (n, f)."""
     freedom, frames = system.family.freedom, system.frames
     diagonal = np.zeros((system.nodes, freedom, freedom))
     off_diagonal = np.zeros((len(system.ends) + len(system.shared_ends), freedom, freedom))
     gradient = np.zeros((system.nodes, freedom))
-    _accumulate(system.ends, system.every, rows.by_i, rows.by_j, rows.residual, diagonal, off_diagonal, gradient)
+    accumulate(system.ends, system.every, rows.by_i, rows.by_j, rows.residual, diagonal, off_diagonal, gradient)
     if len(rows.motion):
-        _accumulate(
+        accumulate(
             system.step_ends,
             system.steps,
             rows.motion_by_i,
@@ -348,6 +370,19 @@ def _multiply(left: NDArray[np.float64], right: NDArray[np.float64], product: ND
 
 
 @compiled
+def _add_moves(
+    values: NDArray[np.float64], by_node: Blocks, node: NDArray[np.int64], increments: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return rows after the increments of one node each."""
+    moved = values.copy()
+    for n in range(len(values)):
+        for row in range(values.shape[1]):
+            for a in range(by_node.shape[2]):
+                moved[n, row] += by_node[n, row, a] * increments[node[n], a]
+    return moved
+
+
+@compiled
 def _weigh_attitudes(values: NDArray[np.float64], by_frame: Blocks, strength: NDArray[np.float64]) -> None:
     """Count attitudes and their derivatives in units of their deviations, in place."""
     for n in range(len(values)):
@@ -406,7 +441,7 @@ def _accumulate_shared(
 
 
 @compiled
-def _accumulate(
+def accumulate(
     ends: NDArray[np.int64],
     number: NDArray[np.int64],
     by_i: NDArray[np.float64],

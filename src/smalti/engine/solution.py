@@ -19,10 +19,12 @@ from smalti.engine.rows import (
     OPEN_DEVIATIONS,
     Rowset,
     Weights,
+    are_possible,
     hold,
     lens_change,
     linearise,
     normal_equations,
+    promised,
     turn_alone,
 )
 from smalti.engine.system import LENS, TURN, System
@@ -36,9 +38,6 @@ from smalti.sparse.orthogonal import Rows, factorise_rows
 MOST_STEPS = 40
 SMALLEST_GAIN = 1e-9
 """Of the cost: a step that gains less ends the fit."""
-
-NOT_WORTH_IT = 1e-3
-"""Of that: a step that promises less is not taken."""
 
 SMALLEST_COST = 1e-14
 
@@ -111,8 +110,8 @@ class Solution:
 def solve(system: System, weights: Weights, start: Homographies, smallest_gain: float = SMALLEST_GAIN) -> Solution:
     """Minimise the cost from maps (N, 3, 3) that a camera could make, or from those of all nodes.
 
-    A step that promises to gain too little is not taken: its factor is that of the solution, and nobody has to
-    linearise and factorise there once more.
+    A step that promises to gain hardly anything is the last, and rows move by it as they promise: so they and its
+    factor are those of the solution, and nobody has to linearise and factorise there once more.
     """
     maps = _with_shared(system, start)
     rows = linearise(system, weights, maps)
@@ -127,8 +126,12 @@ def solve(system: System, weights: Weights, start: Homographies, smallest_gain: 
         hold(system, equations[0])
         while True:
             step = _find_step(system, rows, equations, damping)
-            if step is not None and not damping and step.promised <= NOT_WORTH_IT * smallest_gain * rows.cost:
-                return Solution(system, weights, maps, rows, steps, True, step.factor)
+            if step is not None and not damping and step.promised <= smallest_gain * rows.cost:
+                moved = _moved(system, maps, step.increments)
+                if moved is not None and are_possible(system, moved):
+                    return Solution(
+                        system, weights, moved, promised(system, rows, step.increments), steps, True, step.factor
+                    )
             taken = None if step is None else _take(system, weights, maps, rows.cost, step.increments)
             if taken is not None:
                 gained = rows.cost - taken[1].cost

@@ -30,7 +30,8 @@ from smalti.geometry.maps import ENTRIES
 from smalti.records import Homographies
 from smalti.sparse.pattern import Indices
 
-SHORTEST = 4
+SHORTEST, USUAL, FEWEST = 4, 32, 20
+"""Frames of a stretch at least, and as a rule where there are so many stretches."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,8 +48,11 @@ class Stretches:
 
 
 def cut_into_stretches(frames: int) -> Indices:
-    """Return where stretches begin, and the end (M + 1,): so many that their pairs are about as many as the frames."""
-    length = max(SHORTEST, round(np.sqrt(frames) / 2))
+    """Return where stretches begin, and the end (M + 1,): so many that their pairs are a few times the frames at most.
+
+    Longer ones are sooner bounded after every yes, shorter ones leave fewer pairs to look at after every answer.
+    """
+    length = max(SHORTEST, min(USUAL, round(frames / FEWEST)), round(np.sqrt(frames) / 2))
     count = max(1, round(frames / length))
     return np.linspace(0, frames, count + 1).round().astype(np.int64)
 

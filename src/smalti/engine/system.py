@@ -95,7 +95,7 @@ class System:
             raise UsageError(f"a mosaic needs at least {MIN_FRAMES} frames, got {frames}")
         if reference is not None and not 0 <= reference < frames:
             raise UsageError(f"reference frame {reference}: the sequence has frames 0 to {frames - 1} only")
-        ordered = tuple(sorted(links, key=lambda link: link.pair))
+        ordered = tuple(sorted(links, key=lambda link: (link.pair.i, link.pair.j)))  # quicker than pairs compare
         for link in ordered:
             link.pair.check_within(frames)
         for one, other in pairwise(ordered):
