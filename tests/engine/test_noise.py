@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -51,6 +52,21 @@ def test_a_chain_that_states_its_noise_wrongly_is_found_out(factor):
         return begin(world.system(links)).local_noise
 
     assert mean_of(range(3), learned) == pytest.approx(factor, rel=0.25)
+
+
+def test_landmarks_that_were_read_off_a_map_do_not_tell_its_noise_but_triangles_do():
+    def learned(rng):
+        world = flight(rng, FRAMES, lane=LANE)
+        links = world.links([*world.chain, *(Pair(n, n + 2) for n in range(FRAMES - 2))], rng, sigma=SIGMA)
+        # As a dense registration gives them: all on the map of their link but for rounding; it errs as much as ever.
+        on_map = [
+            apply_map(link.i_from_j, link.points_j) + rng.normal(0.0, 1e-13, link.points_j.shape) for link in links
+        ]
+        system = world.system(replace(link, points_i=points) for link, points in zip(links, on_map, strict=True))
+        assert scatter(system) == 1.0
+        return begin(system).local_noise
+
+    assert mean_of(range(3), learned) == pytest.approx(1.0, rel=0.25)
 
 
 def test_before_any_loop_a_chain_counts_as_noisier_than_neighbours_say():

@@ -51,6 +51,9 @@ honest ones then count for on average."""
 EXTREMES = (1.0 / 50.0, 50.0)
 """Of s: links that agree to rounding must leave numbers to compute with."""
 
+ROUNDING = 1e-4
+"""In units of σ: landmarks that scatter by less about a map lie on it."""
+
 USUAL_DEVIATION, LOG_DEVIATION_OF_CAMERA = 0.03, 1.5
 """Of the camera before anything is known: what flights show, within a factor of four."""
 
@@ -231,7 +234,8 @@ def scatter(system: System) -> float:
             off = apply_map(link.i_from_j, link.points_j) - link.points_i
             squares += float(np.sum(off**2 / link.sigma[:, None] ** 2))
             spare += free
-    return float(np.clip(np.sqrt(squares / spare), *EXTREMES)) if spare > 0 and squares > 0 else 1.0
+    # Landmarks that were read off a map, as those of a dense registration, scatter by their rounding and tell nothing.
+    return float(np.clip(np.sqrt(squares / spare), *EXTREMES)) if squares > ROUNDING**2 * spare else 1.0
 
 
 def expected_turn(errors: NDArray[np.float64]) -> float:
