@@ -242,6 +242,25 @@ def test_of_a_stage_it_is_learned_that_it_neither_turns_nor_tilts():
     assert (deviations < 0.002).all()
 
 
+def swaying(rng, frames=240):
+    """A hand that tilts slowly, at video rate: hardly anything changes from a frame to the next."""
+    places = np.column_stack([np.arange(frames) * 0.02, np.zeros(frames)])
+    sway = np.zeros((frames, 8))
+    sway[:, 6:] = 0.02 * np.sin(np.arange(frames)[:, None] / [15.0, 19.0] + rng.uniform(0.0, 6.0, 2))
+    truth = at_places(rng, places, PROJECTIVE, (0.0,) * 8) @ exponential(sway)
+    return Flight(PROJECTIVE, truth / truth[:, 2:, 2:])
+
+
+def test_of_a_video_it_is_not_taken_that_it_is_level_because_it_hardly_moves_from_frame_to_frame():
+    def learned(rng):
+        world = swaying(rng)
+        ties = [Pair(n, n + span) for span in (8, 16, 32) for n in range(0, world.frames - span, span // 2)]
+        chain = begin(world.system(world.links([*world.chain, *ties], rng, sigma=SIGMA)))
+        return dict(zip(KINDS, chain.knowledge.camera.deviations, strict=True))["level perspective"]
+
+    assert mean_of(range(3), learned) == pytest.approx(0.02 / math.sqrt(2.0), rel=0.3)
+
+
 def test_of_a_drone_it_is_learned_how_level_it_is_held():
     def perspective(rng):
         return chain_of(flight(rng, 48, lane=LANE), rng).knowledge.camera.deviations[2]

@@ -67,6 +67,9 @@ SHARED_SHARE, FIRST_SHARED_TURN = 4.0, 1e-3
 """Times the turn of a single link's noise, the deviation of what all links of consecutive frames turn too much. On the
 two long flights of the data they turn too much by about three times that noise."""
 
+SAME_PLACE = 0.5
+"""In units, a quarter of a frame: frames that are nearer to each other show much the same."""
+
 LINK_TAIL, LEAST_TRUST = 8.0, 1e-12
 """Degrees of freedom of a link's t distribution, and what is left of the weight of a link that errs endlessly."""
 
@@ -93,7 +96,8 @@ class Knowledge:
     def nothing(cls, system: System) -> Knowledge:
         """Know nothing yet of the links of a system."""
         calm = np.ones((len(system.steps), len(KIND_OF_MOTION)))
-        return cls((1.0, 1.0, 1.0), Camera(), calm, np.ones(len(system.links)))
+        camera = Camera(together=_frames_of_a_place(system))
+        return cls((1.0, 1.0, 1.0), camera, calm, np.ones(len(system.links)))
 
     @property
     def growth(self) -> float:
@@ -223,6 +227,12 @@ def learn_usual_motion(solution: Solution, before: Knowledge, errors: NDArray[np
     doubt = np.hypot(about, errors) / np.sqrt(len(motion))
     kept = np.where(np.abs(usual) > BEYOND_DOUBT * doubt, usual, 0.0)
     return replace(before, camera=replace(before.camera, usual_motion=tuple(kept.tolist())))
+
+
+def _frames_of_a_place(system: System) -> float:
+    """Return in how many frames the camera moves by a quarter of a frame, on average; 1 at least."""
+    moved = np.linalg.norm(system.offsets[system.steps], axis=1)
+    return max(1.0, SAME_PLACE * len(moved) / max(float(moved.sum()), 1.0))
 
 
 def scatter(system: System) -> float:
