@@ -62,9 +62,11 @@ def test_landmarks_that_were_read_off_a_map_do_not_tell_its_noise_but_triangles_
         on_map = [
             apply_map(link.i_from_j, link.points_j) + rng.normal(0.0, 1e-13, link.points_j.shape) for link in links
         ]
-        system = world.system(replace(link, points_i=points) for link, points in zip(links, on_map, strict=True))
-        assert scatter(system) == 1.0
-        return begin(system).local_noise
+        read_off = [replace(link, points_i=points) for link, points in zip(links, on_map, strict=True)]
+        assert scatter(world.system(read_off)) == 1.0
+        # A few that do scatter are not outvoted by those that cannot.
+        assert scatter(world.system([*links[:10], *read_off[10:]])) == pytest.approx(1.0, rel=0.3)
+        return begin(world.system(read_off)).local_noise
 
     assert mean_of(range(3), learned) == pytest.approx(1.0, rel=0.25)
 

@@ -240,12 +240,13 @@ def scatter(system: System) -> float:
     squares, spare = 0.0, 0.0
     for link in system.links:
         free = 2 * len(link.points_j) - min(link.rank, system.family.freedom)
-        if free > 0:
-            off = apply_map(link.i_from_j, link.points_j) - link.points_i
-            squares += float(np.sum(off**2 / link.sigma[:, None] ** 2))
+        off = apply_map(link.i_from_j, link.points_j) - link.points_i
+        scattered = float(np.sum(off**2 / link.sigma[:, None] ** 2))
+        # Landmarks that were read off a map, as those of a dense registration, lie on it to rounding and tell nothing.
+        if scattered > ROUNDING**2 * free > 0.0:
+            squares += scattered
             spare += free
-    # Landmarks that were read off a map, as those of a dense registration, scatter by their rounding and tell nothing.
-    return float(np.clip(np.sqrt(squares / spare), *EXTREMES)) if squares > ROUNDING**2 * spare else 1.0
+    return float(np.clip(np.sqrt(squares / spare), *EXTREMES)) if spare > 0 else 1.0
 
 
 def expected_turn(errors: NDArray[np.float64]) -> float:
