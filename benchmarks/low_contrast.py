@@ -42,7 +42,7 @@ from smalti.engine.links import fit_link, seen_and_rows
 from smalti.errors import UsageError
 from smalti.experiments.methods import SMALTI, FrameMaps, Loop, Method, finish_each_its_own_way
 from smalti.geometry.lens import Lens
-from smalti.geometry.maps import AFFINE
+from smalti.geometry.maps import PROJECTIVE
 from smalti.loop import ActiveLoop, StopRule
 from smalti.overlap.external import pairwise
 from smalti.overlap.signatures import WeightedSignatures
@@ -215,13 +215,13 @@ def judge_chain(sequence: Recorded, groundwork: Groundwork, seed: int, seconds: 
 def link_error(sequence: Recorded, landmarks: Landmarks) -> tuple[float, float]:
     """Return the RMS distance of a link's map from the truth over its landmarks, and what their σ says it is."""
     outline = sequence.outline
-    link = fit_link(landmarks, outline, None, AFFINE)
+    link = fit_link(landmarks, outline)
     centre = np.array(outline.centre)
     true = sequence.points_in(landmarks.pair.i, landmarks.pair.j, landmarks.points_j)
     seen, rows = seen_and_rows(link.i_from_j, (landmarks.points_j - centre) / outline.unit)
     off = seen * outline.unit + centre - true
     # RᵀR is the information of the map's entries, of which `rows` say how they move a point.
-    basis = AFFINE.by_entry.T
+    basis = PROJECTIVE.by_entry.T
     covariance = np.linalg.inv(basis.T @ link.root.T @ link.root @ basis)
     moved = rows @ basis
     spread = np.einsum("nak,kl,nal->n", moved, covariance, moved) * outline.unit**2

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from smalti.building.chain import register_chain
-from smalti.building.groundwork import FARTHEST_SEEN, lay_groundwork
+from smalti.building.groundwork import LONGEST_TIE, lay_groundwork
 from smalti.building.progress import Silence
 from smalti.building.questions import Questions
 from smalti.building.settings import BuildSettings
@@ -70,7 +70,7 @@ def make_project(folder, *, answers=ANSWERS, dense=False, broken=(), author=Auth
     store.keep_frames(FrameEntry(n, f"{n}.png", "too dark" if n == ASIDE else "") for n in range(FRAMES))
     store.keep_facts(registered_by="all pixels" if dense else "keypoints")
     questions = Questions(store, lambda role: witness, USED)
-    longest = FARTHEST_SEEN if dense else 2
+    longest = LONGEST_TIE if dense else 0
     register_chain(len(USED), project.outline, questions.ask, 2 * len(USED), longest)
     for i, j, verdict in answers:
         landmarks = witness.landmarks(Pair(i, j)) if verdict == "yes" else None

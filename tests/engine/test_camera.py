@@ -122,6 +122,17 @@ def test_nothing_is_claimed_of_motion_before_it_was_learned():
     assert Camera().with_deviations(np.full(7, 0.1)).moves_calmly
 
 
+def test_frames_that_show_the_same_place_say_once_that_they_are_level():
+    slow = (0.01, 0.01, 0.01, 0.1, 1e-4, 1e-4, 1e-4)
+    apart, together = Camera(slow), Camera(slow, together=20.0)
+    np.testing.assert_allclose(apart.of_attitude, 0.01)
+    # Neighbours correlate by 0.95; those of a camera that moves as much as it is held off level do not.
+    np.testing.assert_allclose(together.of_attitude, 0.01 * np.sqrt(1.95 / 0.05))
+    quick = (0.01, 0.01, 0.01, 0.1, 0.02, 0.02, math.inf)
+    np.testing.assert_allclose(Camera(quick, together=20.0).of_attitude, 0.01)
+    assert (Camera((math.inf,) * 7, together=20.0).of_attitude == math.inf).all()
+
+
 def test_the_directions_of_the_kernel_are_those_of_the_basis():
     # Moving the identity by a direction shows which it is: place aside, the derivative of the attitude is constant.
     _, slopes = attitudes(np.eye(3)[None], 8)

@@ -289,6 +289,16 @@ def test_honest_landmarks_are_not_made_worse_at_the_end():
     assert np.mean(ratios) < 1.1
 
 
+def test_a_persons_clicks_count_at_the_end_though_pixels_are_more_exact():
+    world, rng = world_of(1), np.random.default_rng(3)
+    clicked = world.links(BESIDE[::6], rng, sigma=4.0)
+    state = estimate(begin(world.system(world.links(world.chain, rng, sigma=0.05))), clicked, set(BESIDE[::6]))
+    refined = refine_on_landmarks(state)
+    for link in clicked:
+        left = np.sum(refined.system.links[refined.system.place_of[link.pair]].root ** 2) / np.sum(link.root**2)
+        assert left > 0.75
+
+
 def test_the_same_links_are_believed_and_rejected_at_the_end():
     state = estimate(chain_of(1), told(1, BESIDE, random_lies(1, 3)))
     refined = refine_on_landmarks(state)

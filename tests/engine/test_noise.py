@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -51,6 +52,23 @@ def test_a_chain_that_states_its_noise_wrongly_is_found_out(factor):
         return begin(world.system(links)).local_noise
 
     assert mean_of(range(3), learned) == pytest.approx(factor, rel=0.25)
+
+
+def test_landmarks_that_were_read_off_a_map_do_not_tell_its_noise_but_triangles_do():
+    def learned(rng):
+        world = flight(rng, FRAMES, lane=LANE)
+        links = world.links([*world.chain, *(Pair(n, n + 2) for n in range(FRAMES - 2))], rng, sigma=SIGMA)
+        # As a dense registration gives them: all on the map of their link but for rounding; it errs as much as ever.
+        on_map = [
+            apply_map(link.i_from_j, link.points_j) + rng.normal(0.0, 1e-13, link.points_j.shape) for link in links
+        ]
+        read_off = [replace(link, points_i=points) for link, points in zip(links, on_map, strict=True)]
+        assert scatter(world.system(read_off)) == 1.0
+        # A few that do scatter are not outvoted by those that cannot.
+        assert scatter(world.system([*links[:10], *read_off[10:]])) == pytest.approx(1.0, rel=0.3)
+        return begin(world.system(read_off)).local_noise
+
+    assert mean_of(range(3), learned) == pytest.approx(1.0, rel=0.25)
 
 
 def test_before_any_loop_a_chain_counts_as_noisier_than_neighbours_say():
@@ -224,6 +242,25 @@ def test_of_a_stage_it_is_learned_that_it_neither_turns_nor_tilts():
     rng = np.random.default_rng(6)
     deviations = np.array(chain_of(stage(rng), rng, 0.1).knowledge.camera.deviations)
     assert (deviations < 0.002).all()
+
+
+def swaying(rng, frames=240):
+    """A hand that tilts slowly, at video rate: hardly anything changes from a frame to the next."""
+    places = np.column_stack([np.arange(frames) * 0.02, np.zeros(frames)])
+    sway = np.zeros((frames, 8))
+    sway[:, 6:] = 0.02 * np.sin(np.arange(frames)[:, None] / [15.0, 19.0] + rng.uniform(0.0, 6.0, 2))
+    truth = at_places(rng, places, PROJECTIVE, (0.0,) * 8) @ exponential(sway)
+    return Flight(PROJECTIVE, truth / truth[:, 2:, 2:])
+
+
+def test_of_a_video_it_is_not_taken_that_it_is_level_because_it_hardly_moves_from_frame_to_frame():
+    def learned(rng):
+        world = swaying(rng)
+        ties = [Pair(n, n + span) for span in (8, 16, 32) for n in range(0, world.frames - span, span // 2)]
+        chain = begin(world.system(world.links([*world.chain, *ties], rng, sigma=SIGMA)))
+        return dict(zip(KINDS, chain.knowledge.camera.deviations, strict=True))["level perspective"]
+
+    assert mean_of(range(3), learned) == pytest.approx(0.02 / math.sqrt(2.0), rel=0.3)
 
 
 def test_of_a_drone_it_is_learned_how_level_it_is_held():

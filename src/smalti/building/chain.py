@@ -14,7 +14,7 @@ from smalti.engine.links import map_in_pixels
 from smalti.geometry.maps import apply_map
 from smalti.geometry.outline import Outline
 from smalti.project.entries import Role
-from smalti.records import Answer, Expectation, Landmarks, Pair
+from smalti.records import Answer, Expectation, Homographies, Landmarks, Pair
 
 BRIDGES = ((1, 1), (0, 2), (2, 1), (1, 2), (0, 3))
 """Pairs (n - a, n + b) that are tried where (n, n + 1) failed."""
@@ -33,9 +33,12 @@ STEADINESS = 0.05
 
 CHECKED_SHARE = 1 / 6
 FEWEST_CHECKS, MOST_CHECKS = 4, 24
-"""Pairs (n, n + k) that are registered directly to learn how good the k links between them are."""
+"""Pairs (n, n + 2) that are registered directly to learn how good the two links between them are."""
 
-FARTHEST_CHECKED = 0.35
+SHORTEST_TIE = 8
+"""Frames on: over fewer, links from frame to frame are hardly worse."""
+
+FARTHEST_TIED = 0.5
 """In shorter sides of a frame: how far the camera may have moved meanwhile."""
 
 
@@ -55,11 +58,11 @@ class Asking(Protocol):
         ...
 
 
-def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, longest_check: int = 2) -> Chain:
+def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, longest_tie: int = 0) -> Chain:
     """Register consecutive frames with at most `attempts` questions, and some that tell how good the links are.
 
-    These are frames that are registered with one up to `longest_check` frames on. The longer, the more is seen of what
-    neighbouring links get wrong alike, if the matcher can see that far.
+    Frames up to `longest_tie` on are registered directly as well, if the matcher can see that far: a link over many
+    frames errs hardly more than one from frame to frame, so that a chain tied by such links drifts far less.
     """
     links = _follow(frames, outline, ask)
     spare = attempts - (frames - 1)
@@ -78,7 +81,8 @@ def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, lo
                 bridges.append(pair)
                 part[part == part[pair.j]] = part[pair.i]
                 break
-    for pair, expected in _checks(frames, outline, links, tried, longest_check)[: max(spare, 0)]:
+    further = [*_checks(frames, outline, links, tried), *_ties(frames, outline, links, longest_tie)]
+    for pair, expected in further[: max(spare, 0)]:
         answer = ask(pair, Role.CHECK, expected)
         if answer.landmarks is not None:
             links.append(answer.landmarks)
@@ -94,7 +98,7 @@ def _follow(frames: int, outline: Outline, ask: Asking) -> list[Landmarks]:
         motion = None
         if landmarks is not None:
             links.append(landmarks)
-            motion = Expectation(map_in_pixels(landmarks, outline), STEADINESS * 2 * outline.outer_half_side)
+            motion = _about(map_in_pixels(landmarks, outline), outline)
     return links
 
 
@@ -147,9 +151,9 @@ def _bridges(first: int, frames: int) -> Iterator[Pair]:
 
 
 def _checks(
-    frames: int, outline: Outline, links: Sequence[Landmarks], tried: set[Pair], longest: int
+    frames: int, outline: Outline, links: Sequence[Landmarks], tried: set[Pair]
 ) -> list[tuple[Pair, Expectation]]:
-    """Return pairs spread over the sequence, all of whose frames between are registered, and what the links expect."""
+    """Return pairs spread over the sequence, whose frames between are registered, and what the links expect."""
     by_pair = {landmarks.pair: landmarks for landmarks in links}
     possible = [
         n
@@ -158,21 +162,49 @@ def _checks(
     ]
     wanted = int(np.clip(round(CHECKED_SHARE * frames), FEWEST_CHECKS, MOST_CHECKS))
     chosen = np.unique(np.linspace(0, len(possible) - 1, min(wanted, len(possible))).round().astype(int))
-    return [_reach_on(possible[n], outline, by_pair, longest) for n in chosen]
+    found = []
+    for first in (possible[n] for n in chosen):
+        there, on = (map_in_pixels(by_pair[Pair(n, n + 1)], outline) for n in (first, first + 1))
+        found.append((Pair(first, first + 2), _about(there @ on, outline)))
+    return found
 
 
-def _reach_on(
-    first: int, outline: Outline, by_pair: Mapping[Pair, Landmarks], longest: int
-) -> tuple[Pair, Expectation]:
-    """Return the farthest frame that still shows much of what a frame shows, and where the links put it."""
-    sigma = STEADINESS * 2 * outline.outer_half_side
-    reach = FARTHEST_CHECKED * min(outline.width, outline.height)
-    first_from_last = map_in_pixels(by_pair[Pair(first, first + 1)], outline)
-    last = first + 1
-    while last - first < max(longest, 2) and Pair(last, last + 1) in by_pair:
-        further = first_from_last @ map_in_pixels(by_pair[Pair(last, last + 1)], outline)
-        moved = float(np.linalg.norm(apply_map(further, outline.centre[None])[0] - outline.centre))
-        if last - first >= 2 and moved > reach:
-            break
-        first_from_last, last = further, last + 1
-    return Pair(first, last), Expectation(first_from_last, sigma)
+def _ties(frames: int, outline: Outline, links: Sequence[Landmarks], longest: int) -> list[tuple[Pair, Expectation]]:
+    """Return pairs over ever longer stretches, twice as long and half as many each time, and what the links expect.
+
+    Ties of the same length overlap by half, so that two frames near each other always have a short way of ties.
+    """
+    if longest < SHORTEST_TIE:
+        return []
+    steps = {
+        landmarks.pair.i: map_in_pixels(landmarks, outline)
+        for landmarks in links
+        if landmarks.pair.j == landmarks.pair.i + 1
+    }
+    found = []
+    for first in range(0, frames, SHORTEST_TIE // 2):
+        span = SHORTEST_TIE
+        for last, first_from_last in _in_reach(first, outline, steps, longest):
+            if last - first == span and first % (span // 2) == 0:
+                found.append((Pair(first, last), _about(first_from_last, outline)))
+                span *= 2
+    return found
+
+
+def _in_reach(
+    first: int, outline: Outline, steps: Mapping[int, Homographies], longest: int
+) -> Iterator[tuple[int, Homographies]]:
+    """Yield the frames on that still show much of what a frame shows, and where the links put them."""
+    reach = FARTHEST_TIED * min(outline.width, outline.height)
+    first_from_last = np.eye(3)
+    for last in range(first, first + longest):
+        if last not in steps:
+            return
+        first_from_last = first_from_last @ steps[last]
+        if np.linalg.norm(apply_map(first_from_last, outline.centre[None])[0] - outline.centre) > reach:
+            return
+        yield last + 1, first_from_last
+
+
+def _about(i_from_j: Homographies, outline: Outline) -> Expectation:
+    return Expectation(i_from_j, STEADINESS * 2 * outline.outer_half_side)

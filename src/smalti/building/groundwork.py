@@ -30,8 +30,8 @@ from smalti.project.entries import FrameEntry, Role
 from smalti.project.project import Project
 from smalti.records import Answer, Expectation, Pair
 
-FARTHEST_SEEN = 16
-"""Frames on, at video rate: a scope's light and perspective change slowly, and so does what links get wrong by them."""
+LONGEST_TIE = 64
+"""Frames on, at video rate, that all pixels register directly: later, a scope's light and its scene have changed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,8 +66,8 @@ def lay_groundwork(
         matchers = choose_matchers(project, sight, matcher, _registration(project, settings.registration), used)
         questions = Questions(project.store, matchers.of_role, used)
         project.store.keep_facts(registered_by=matchers.name)
-        longest_check = FARTHEST_SEEN if matchers.is_dense else 2
-        chain = _register(project, questions, len(used), progress, longest_check)
+        longest_tie = LONGEST_TIE if matchers.is_dense else 0
+        chain = _register(project, questions, len(used), progress, longest_tie)
     with timed(project, "looks"):
         looks = _looks(project, sight, matchers, used, settings.seed)
     start = _begin(project, chain, looks, used, settings, questions, least_part)
@@ -108,7 +108,7 @@ def _registration(project: Project, asked: Registration) -> Registration:
     return asked
 
 
-def _register(project: Project, questions: Questions, frames: int, progress: Progress, longest_check: int) -> Chain:
+def _register(project: Project, questions: Questions, frames: int, progress: Progress, longest_tie: int) -> Chain:
     with progress.stage("chain", frames - 1) as step:
 
         def ask(pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
@@ -116,7 +116,7 @@ def _register(project: Project, questions: Questions, frames: int, progress: Pro
                 step()
             return questions.ask(pair, role, expected)
 
-        return register_chain(frames, project.outline, ask, 2 * frames, longest_check)
+        return register_chain(frames, project.outline, ask, 2 * frames, longest_tie)
 
 
 def _looks(project: Project, sight: Sight, matchers: Matchers, used: Sequence[int], seed: int) -> WeightedSignatures:

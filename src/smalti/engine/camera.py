@@ -43,11 +43,20 @@ class Camera:
 
     deviations: tuple[float, ...] = (FIRST_DEVIATION,) * 3 + (math.inf,) * 4
     usual_motion: tuple[float, ...] = (0.0,) * MOTIONS  # about which it deviates: a camera may pan or circle steadily
+    together: float = 1.0  # consecutive frames that show the same place
 
     @property
     def of_attitude(self) -> NDArray[np.float64]:
-        """(5,)."""
-        return np.asarray(np.array(self.deviations)[KIND_OF_ATTITUDE])
+        """(5,): of every frame beside its motion.
+
+        Where a camera moves little against how it is held, an attitude lasts for many frames, and all of them together
+        say once that it is level: with ρ between neighbours, a frame says by itself (1 - ρ)/(1 + ρ) of that. Of frames
+        that show other places nothing is known beforehand: they count by themselves.
+        """
+        level, moved = np.array(self.deviations[:3]), np.array(self.deviations[4:])
+        share = np.divide(moved, level, out=np.full_like(level, math.inf), where=np.isfinite(moved))
+        apart = np.clip(0.5 * share**2, 1.0 / self.together, 1.0)
+        return np.asarray((level * np.sqrt((2.0 - apart) / apart))[KIND_OF_ATTITUDE])
 
     @property
     def of_motion(self) -> NDArray[np.float64]:

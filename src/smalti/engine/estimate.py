@@ -56,6 +56,9 @@ TOLERATED_DEVIATIONS = 6.0
 
 SMALLEST_TOLERANCE_PX = 1.5
 
+TOLERATED_SIGMAS = 3.0
+"""Of a landmark's own, that it may be off beside: a person's clicks err by more than the pixels of a chain do."""
+
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -245,7 +248,10 @@ def refine_on_landmarks(state: Estimate) -> Estimate:
         ]
         scale = 1.4826 * float(np.median(np.concatenate(offsets))) / 1.1774 if offsets else 0.0
         tolerance = max(TOLERATED_DEVIATIONS * scale, SMALLEST_TOLERANCE_PX / unit)
-        links = tuple(relinearise(link, relative[n], lens, tolerance) for n, link in enumerate(system.links))
+        links = tuple(
+            relinearise(link, relative[n], lens, np.maximum(tolerance, TOLERATED_SIGMAS * link.sigma))
+            for n, link in enumerate(system.links)
+        )
         moved = replace(system, links=links)
         solution = solve(moved, state.solution.weights, state.solution.node_maps)
         state = replace(state, solution=solution)

@@ -131,8 +131,10 @@ def map_in_pixels(landmarks: Landmarks, outline: Outline, lens: Lens | None = No
     return normalise(np.linalg.inv(to_unit) @ fit_link(landmarks, outline, lens).i_from_j @ to_unit)
 
 
-def relinearise(link: Link, i_from_j: Homographies, lens: NDArray[np.float64], tolerance: float) -> Link:
-    """Return a link by its landmarks at another map (3, 3); those that are off by more than `tolerance` lose weight.
+def relinearise(
+    link: Link, i_from_j: Homographies, lens: NDArray[np.float64], tolerance: NDArray[np.float64] | float
+) -> Link:
+    """Return a link by its landmarks at another map (3, 3); those off by more than their `tolerance` (n,) lose weight.
 
     The lens' coefficients are changed by `lens` (2,).
 

@@ -59,6 +59,9 @@ ROUNDS_WITHOUT_WRONG = 10
 EXTREMES = (1.0 / 50.0, 50.0)
 """Of s: links that agree to rounding must leave numbers to compute with."""
 
+ROUNDING = 1e-4
+"""In units of σ: landmarks that scatter by less about a map lie on it."""
+
 USUAL_DEVIATION, LOG_DEVIATION_OF_CAMERA = 0.03, 1.5
 """Of the camera before anything is known: what flights show, within a factor of four."""
 
@@ -71,6 +74,9 @@ FEWEST_FRAMES = 8
 SHARED_SHARE, FIRST_SHARED_TURN = 4.0, 1e-3
 """Times the turn of a single link's noise, the deviation of what all links of consecutive frames turn too much. On the
 two long flights of the data they turn too much by about three times that noise."""
+
+SAME_PLACE = 0.5
+"""In units, a quarter of a frame: frames that are nearer to each other show much the same."""
 
 LINK_TAIL, LEAST_TRUST = 8.0, 1e-12
 """Degrees of freedom of a link's t distribution, and what is left of the weight of a link that errs endlessly."""
@@ -98,7 +104,8 @@ class Knowledge:
     def nothing(cls, system: System) -> Knowledge:
         """Know nothing yet of the links of a system."""
         calm = np.ones((len(system.steps), len(KIND_OF_MOTION)))
-        return cls((1.0, 1.0, 1.0), Camera(), calm, np.ones(len(system.links)))
+        camera = Camera(together=_frames_of_a_place(system))
+        return cls((1.0, 1.0, 1.0), camera, calm, np.ones(len(system.links)))
 
     @property
     def growth(self) -> float:
@@ -230,16 +237,24 @@ def learn_usual_motion(solution: Solution, before: Knowledge, errors: NDArray[np
     return replace(before, camera=replace(before.camera, usual_motion=tuple(kept.tolist())))
 
 
+def _frames_of_a_place(system: System) -> float:
+    """Return in how many frames the camera moves by a quarter of a frame, on average; 1 at least."""
+    moved = np.linalg.norm(system.offsets[system.steps], axis=1)
+    return max(1.0, SAME_PLACE * len(moved) / max(float(moved.sum()), 1.0))
+
+
 def scatter(system: System) -> float:
     """Return the noise of landmarks, in units of what they say, by their scatter about the maps of their own links."""
     squares, spare = 0.0, 0.0
     for link in system.links:
         free = 2 * len(link.points_j) - min(link.rank, system.family.freedom)
-        if free > 0:
-            off = apply_map(link.i_from_j, link.points_j) - link.points_i
-            squares += float(np.sum(off**2 / link.sigma[:, None] ** 2))
+        off = apply_map(link.i_from_j, link.points_j) - link.points_i
+        scattered = float(np.sum(off**2 / link.sigma[:, None] ** 2))
+        # Landmarks that were read off a map, as those of a dense registration, lie on it to rounding and tell nothing.
+        if scattered > ROUNDING**2 * free > 0.0:
+            squares += scattered
             spare += free
-    return float(np.clip(np.sqrt(squares / spare), *EXTREMES)) if spare > 0 and squares > 0 else 1.0
+    return float(np.clip(np.sqrt(squares / spare), *EXTREMES)) if spare > 0 else 1.0
 
 
 def expected_turn(errors: NDArray[np.float64]) -> float:

@@ -13,7 +13,7 @@ class Role(StrEnum):
 
     CHAIN = "chain"  # consecutive frames
     BRIDGE = "bridge"  # over a consecutive pair that failed
-    CHECK = "check"  # closes a triangle, to measure the noise
+    CHECK = "check"  # over some frames at once, to measure the noise and hold the chain
     LOOP = "loop"  # suggested by the engine
     ASIDE = "aside"  # to place a frame that had been set aside
 

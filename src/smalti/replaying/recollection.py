@@ -7,7 +7,7 @@ from pathlib import Path
 
 from smalti.agents.agent import Agent
 from smalti.building.chain import register_chain
-from smalti.building.groundwork import FARTHEST_SEEN
+from smalti.building.groundwork import LONGEST_TIE
 from smalti.building.matching import PIXELS
 from smalti.building.questions import Questions
 from smalti.errors import ProjectError
@@ -61,8 +61,8 @@ def recollect(project: Project) -> Recollection:
             "annotate as before, which computes them"
         )
     questions = Questions(project.store, lambda role: _Nobody(project.folder), used)
-    longest_check = FARTHEST_SEEN if project.store.fact("registered_by") == PIXELS else 2
-    chain = register_chain(len(used), project.outline, questions.ask, 2 * len(used), longest_check)
+    longest_tie = LONGEST_TIE if project.store.fact("registered_by") == PIXELS else 0
+    chain = register_chain(len(used), project.outline, questions.ask, 2 * len(used), longest_tie)
     joined = {landmarks.pair for landmarks in chain.links}
     answers = tuple(answer for answer in questions.given(Role.LOOP) if answer.pair not in joined)
     if not answers:

@@ -22,7 +22,7 @@ ROLES = {
 ROLES_EXPLAINED = {
     Role.CHAIN: "frames that follow each other",
     Role.BRIDGE: "over a break in the chain",
-    Role.CHECK: "closes a triangle, to measure the noise",
+    Role.CHECK: "over some frames at once, to measure the noise and hold the chain",
     Role.LOOP: "suggested by the engine",
     Role.ASIDE: "to place a frame that had been set aside",
 }
