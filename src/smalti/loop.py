@@ -343,8 +343,8 @@ class ActiveLoop(AnsweredLoop[Link]):
         if self.estimate.doubt is None:
             return False
         hanging = hanging_frames(self.frames, self.estimate.system.ends)
-        in_vain = np.sum(hanging[refused].any(axis=1))
-        return bool(in_vain < min(FEWEST_REFUSALS + 2 * np.sum(hanging), MOST_REFUSALS))
+        in_vain = int(np.sum(hanging[refused].any(axis=1)))
+        return in_vain < min(FEWEST_REFUSALS + 2 * int(np.sum(hanging)), MOST_REFUSALS)
 
     @cached_property
     def _given_up(self) -> GivenUp | None:

@@ -85,7 +85,8 @@ def test_what_a_yes_would_remove_is_what_the_question_was_chosen_for(folder):
         question, loop = session.question(), session._ledger.loop
         left = 1.0 - loop.best.reasons["drop_px2"] / loop.outlook.lessons.squared_error
         forecast = session.forecast(question.i, question.j)
-        assert forecast.after_yes_px == pytest.approx(forecast.now_px * left**0.5, rel=1e-6)
+        removed = (1.0 - left) * (forecast.now_px**2 - loop.outlook.lasting_px**2)
+        assert forecast.after_yes_px == pytest.approx((forecast.now_px**2 - removed) ** 0.5, rel=1e-6)
 
 
 def test_a_yes_about_an_answered_pair_removes_nothing(folder):

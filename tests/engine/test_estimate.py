@@ -119,6 +119,68 @@ def test_frames_that_one_link_alone_joins_stay_joined(seed):
     assert not state.part.any()
 
 
+TRIANGLES = [Pair(n, n + 2) for n in range(0, FRAMES - 2, 3)]
+
+
+@cache
+def lying_chain_of(seed, share):
+    """The state of a chain with triangles, of whose links a share is wrong by 30 to 60 px, and these."""
+    world, rng = world_of(seed), np.random.default_rng([seed, 3])
+    pairs = [*world.chain, *TRIANGLES]
+    angle = rng.uniform(0.0, 2.0 * np.pi, len(pairs))
+    size = np.where(rng.random(len(pairs)) < share, rng.uniform(30.0, 60.0, len(pairs)), 0.0)
+    shifts = np.column_stack([size * np.cos(angle), size * np.sin(angle)])
+    links = [world.links([pair], rng, by=tuple(by))[0] for pair, by in zip(pairs, shifts, strict=True)]
+    return begin(world.system(links)), {pair for pair, by in zip(pairs, size, strict=True) if by}
+
+
+@each_seed
+def test_wrong_links_in_triangles_do_not_teach_a_noise_that_hides_them(seed):
+    honest, _ = lying_chain_of(seed, 0.0)
+    deceived, lies = lying_chain_of(seed, 0.2)
+    assert lies
+    assert 0.5 < deceived.local_noise / honest.local_noise < 2.0
+
+
+@each_seed
+def test_wrong_links_of_chain_and_loops_are_rejected(seed):
+    wrong, lies = Pair(seed + 3, seed + 4), random_lies(seed, 1)
+    state = estimate(chain_of(seed, wrong, (25.0, -20.0)), told(seed, BESIDE, lies))
+    assert set(state.rejected) == {wrong, *lies}
+
+
+# What nobody confirms
+
+
+def hanging_by_a_lie():
+    """Answers of which some turn out to be wrong; the last frames hang on links from one to the next."""
+    lies = random_lies(0, 5)
+    return estimate(chain_of(0), told(0, [pair for pair in BESIDE if pair.j < FRAMES - 4], lies))
+
+
+def test_links_that_nobody_confirms_are_doubted_where_others_were_wrong():
+    state = hanging_by_a_lie()
+    assert state.rejected
+    unconfirmed = ~state.system.confirmed
+    assert unconfirmed.any()
+    assert (state.doubt[unconfirmed] > 1.0).all()
+    assert (state.doubt[~unconfirmed] == 1.0).all()
+
+
+def test_doubt_moves_no_frame_but_tells_that_it_may_lie_elsewhere():
+    state = hanging_by_a_lie()
+    ends = np.array([[0, FRAMES - 1]])
+    doubted, known = (
+        covariance.of_pairs(ends).spread[0] for covariance in (state.cautious_covariance, state.covariance)
+    )
+    assert doubted > 4.0 * known
+    np.testing.assert_array_equal(state.cautious_covariance.of_pairs(ends).mean, state.covariance.of_pairs(ends).mean)
+
+
+def test_where_nothing_was_wrong_nothing_is_doubted():
+    assert estimate(chain_of(0), told(0, BESIDE[:3])).doubt is None
+
+
 def test_without_answers_the_chain_s_state_stays():
     chain = chain_of(1)
     assert estimate(chain, []) is chain

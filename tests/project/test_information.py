@@ -18,6 +18,7 @@ from tests.project.folders import begin, finish, write_images
 
 KEYS = {
     *("folder", "source", "frames", "parts", "chain", "asked", "yes", "no", "unsure", "rejected", "attempts"),
+    "unconfirmed",
     *("registered_by", "predicted_error_px", "error_bound_px", "ahead_px", "worth_going_on"),
     *("chain_error_px", "left_out_px", "family", "noise", "camera", "stopped", "seconds", "lens"),
 }
@@ -49,7 +50,7 @@ def test_a_finished_project_tells_its_numbers(project: Project):
     assert told["parts"] == 2
     assert told["chain"] == {"links": 1, "bridges": 1, "checks": 1}
     assert (told["asked"], told["yes"], told["no"], told["unsure"]) == (5, 2, 2, 1)
-    assert (told["rejected"], told["attempts"]) == (1, 9)
+    assert (told["rejected"], told["unconfirmed"], told["attempts"]) == (1, 1, 9)
     assert (told["predicted_error_px"], told["chain_error_px"]) == (0.5, 8.0)
     assert (told["family"], told["stopped"], told["left_out_px"]) == ("projective", "budget", 0.75)
     assert told["noise"]["chain"] == 1.2

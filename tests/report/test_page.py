@@ -140,7 +140,7 @@ def test_every_frame_has_its_row_with_its_place(page):
     rows = page.rows("Where each frame lies")
     assert [row["frame"] for row in rows] == list("012345")
     # The centre of a 60 × 40 frame is (29.5, 19.5), and each lies 21 px right of the one before.
-    assert list(rows[2].values()) == ["2", "shot2.jpg", "1", "71.50", "19.50", "0.000", "1.00000", "0.75"]
+    assert list(rows[2].values()) == ["2", "shot2.jpg", "1", "71.50", "19.50", "0.000", "1.00000", "0.75", "yes"]
 
 
 def test_time_settings_version_and_convention_are_told(page):

@@ -71,11 +71,13 @@ def test_frames_without_a_place_are_listed_by_reason(tmp_path):
     assert [head.text for head in section.all("h3")] == [
         "Not placed: 3 frames",
         "Set aside at first, placed beside a neighbour at last: 1 frame",
+        "Not confirmed: 2 frames",
     ]
     assert [item.text for item in section.all("li")] == [
         "blurred: frames 1, 2",
         "matches no other frame: frame 3",
         "dark: frame 5",
+        "if the single match that joins them to the others is wrong, nothing contradicts it: frames 4, 5",
     ]
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
 import numpy as np
+import pytest
 
 from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
 from smalti.loop import ActiveLoop
 from smalti.records import Landmarks, Pair
-from smalti.suggestion.outlook import AHEAD
+from smalti.suggestion.outlook import AHEAD, LEAST_ERROR_PX, calibration, misfit_px
 
 FRAMES = 60
 SEEDS = (1, 2, 3, 4)
@@ -95,7 +97,7 @@ def row(pairs, sigma):
 def test_only_what_is_on_one_mosaic_has_an_error():
     parted = ActiveLoop.start(8, OUTLINE, row([0, 1, 2, 4, 5, 6], 0.5))
     assert 0.0 < parted.outlook.error_px < 1.0
-    assert parted.outlook.bound_px < 1.0
+    assert parted.outlook.bound_px < 2.0
 
 
 def test_frames_that_are_each_a_mosaic_of_their_own_have_no_error():
@@ -109,3 +111,28 @@ def test_looking_ahead_pauses_after_every_answer():
     outlook, paused = course()[1][5].outlook, []
     assert outlook.look_ahead(lambda: paused.append(1)) == outlook.ahead_px
     assert len(paused) == max(AHEAD)
+
+
+# What links say of each other
+
+
+def test_loops_of_honest_noise_miss_the_mosaic_by_about_as_much_as_foretold():
+    ratios = [calibration(course(seed)[1][10].estimate) for seed in SEEDS]
+    assert 0.5 < np.mean(ratios) < 1.5
+
+
+def test_before_any_loop_the_error_is_what_the_covariance_says():
+    assert calibration(course()[1][0].estimate) == 1.0
+
+
+def test_pairs_that_differ_by_more_than_their_landmarks_scatter_leave_an_error():
+    _, states = course()
+    state = states[10].estimate
+    noisy = replace(state, knowledge=replace(state.knowledge, noise=(4.0, 4.0, 1.0)))
+    assert misfit_px(noisy) > 3.0 * misfit_px(state)
+
+
+def test_no_answers_remove_what_lasts():
+    outlook = course()[1][5].outlook
+    assert outlook.error_left_px(0.0) == outlook.lasting_px >= LEAST_ERROR_PX
+    assert outlook.error_left_px(outlook.lessons.squared_error) == pytest.approx(outlook.error_px)

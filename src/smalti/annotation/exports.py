@@ -53,6 +53,7 @@ class Placed:
     sigma_px: Mapping[int, float]  # of their centres relative to the reference
     reference: int
     lens: Lens
+    unconfirmed: frozenset[int] = frozenset()  # frames that a single match joins to most of the others
 
 
 def export(name: str, project: Project, placed: Placed) -> tuple[str, bytes | Path]:
@@ -78,9 +79,11 @@ def export_landmarks(answers: Iterable[AnswerEntry]) -> bytes:
 def export_transforms(project: Project, placed: Placed) -> bytes:
     """Return the maps of the frames that are placed, and their lens, as JSON."""
     frames = [
-        FrameTransform(frame.number, frame.label, 0, placed.maps[frame.number], placed.sigma_px[frame.number])
+        FrameTransform(
+            number, frame.label, 0, placed.maps[number], placed.sigma_px[number], number not in placed.unconfirmed
+        )
         for frame in project.frames
-        if frame.number in placed.maps
+        if (number := frame.number) in placed.maps
     ]
     apart = {frame.number: frame.reason or NOT_JOINED for frame in project.frames if frame.number not in placed.maps}
     return _written(

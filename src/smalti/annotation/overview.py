@@ -20,9 +20,10 @@ from smalti.annotation.messages import (
     Stage,
     State,
 )
-from smalti.annotation.states import references_of, sigma_px_of
+from smalti.annotation.states import believed_of, references_of, sigma_px_of
 from smalti.annotation.wording import STOPPED, describe_act
 from smalti.building.results import residual_px
+from smalti.engine.confirmation import hanging_frames
 from smalti.geometry.lens import Lens
 from smalti.project.entries import Role
 from smalti.project.project import Project
@@ -88,11 +89,13 @@ def largest_part(ledger: Ledger) -> Placed:
     mosaic = describe_mosaic(ledger)
     maps = np.array(mosaic.maps).reshape(-1, 3, 3)
     places = {number: n for n, number in enumerate(mosaic.numbers) if mosaic.parts[n] == 0}
+    hanging = hanging_frames(ledger.loop.frames, believed_of(ledger.loop))
     return Placed(
         {number: maps[n] for number, n in places.items()},
         {number: mosaic.sigma_px[n] for number, n in places.items()},
         mosaic.reference,
         ledger.loop.lens,
+        frozenset(number for number, n in places.items() if hanging[n]),
     )
 
 

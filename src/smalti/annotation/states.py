@@ -13,9 +13,9 @@ from smalti.engine.links import Link, seen_and_rows
 from smalti.engine.noise import PERSON
 from smalti.geometry.maps import ENTRIES, Family
 from smalti.geometry.outline import Outline
-from smalti.loop import ActiveLoop
+from smalti.loop import ActiveLoop, as_numbers
 from smalti.paper.paper_loop import PaperLoop
-from smalti.records import Homographies, Landmarks, Pair
+from smalti.records import Homographies, Landmarks, Pair, PairNumbers
 
 AnyLoop: TypeAlias = ActiveLoop | PaperLoop
 
@@ -69,6 +69,13 @@ def sigma_px_of(state: AnyLoop) -> NDArray[np.float64]:
     else:
         spread = state.estimate.cautious_covariance.of_pairs(np.column_stack([frames, own])).cov[:, 0, ::2].sum(axis=1)
     return np.where(frames == own, 0.0, np.sqrt(spread))
+
+
+def believed_of(state: AnyLoop) -> PairNumbers:
+    """Return the pairs (n, 2) whose links are believed."""
+    if isinstance(state, PaperLoop):
+        return as_numbers([*state.chain, *state.links])
+    return state.estimate.system.ends
 
 
 def chi2_of(state: AnyLoop) -> dict[Pair, float]:

@@ -25,7 +25,11 @@ LARGEST_PNG = 250_000_000
 def write_tables(project: Project) -> None:
     """Write the transforms and the landmarks of the believed links."""
     labels = {frame.number: frame.label for frame in project.frames}
-    transforms = [FrameTransform(p.number, labels[p.number], p.part, p.final, p.sigma_px) for p in project.placements]
+    unconfirmed = project.unconfirmed
+    transforms = [
+        FrameTransform(p.number, labels[p.number], p.part, p.final, p.sigma_px, p.number not in unconfirmed)
+        for p in project.placements
+    ]
     write_transforms(
         project.folder / "transforms.json",
         transforms,

@@ -21,6 +21,8 @@ def closing_words(project: Project) -> str:
     lines += _errors(info)
     if info["rejected"]:
         lines.append(f"{info['rejected']} matches were rejected because they contradict the others, see the report")
+    if info["unconfirmed"]:
+        lines.append(f"{info['unconfirmed']} frames rest on a single match that nothing confirms, see the report")
     lines.append(f"report: {project.folder / 'report.html'}")
     return "\n".join(lines)
 
@@ -37,6 +39,8 @@ def described(info: dict[str, Any]) -> str:
         f"chain       {chain['links']} links, {chain['bridges']} bridges, {chain['checks']} checks",
         f"asked       {info['asked']}: {info['yes']} yes, {info['no']} no, {info['unsure']} unsure; "
         f"{info['rejected']} rejected; {info['attempts']} attempts in all",
+        f"confirmed   {frames['placed'] - info['unconfirmed']} of {frames['placed']} placed frames, the others rest on "
+        "a single match",
     ]
     if info["family"] is not None:
         lines.append(f"maps        {info['family']}")

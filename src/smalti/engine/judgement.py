@@ -114,14 +114,15 @@ class _Judging:
         """Reject, learn, and let come back, until nothing changes; of several beginnings, take the best."""
         everything = self._solve(frozenset(), self.chain)
         state = self._learn(everything)
+        settled = self._reconsider(state)
         if self._is_suspicious(state) or np.any(state.knowledge.trust < HARDLY_TRUSTED):
             # Least squares spreads what is wrong over what is right. Perhaps most links agree, but for some.
             searched = {self._disagreeing_with_most(everything, doubted): None for doubted in DOUBTED}
             tried = [self._try(rejected, everything, state) for rejected in searched if rejected]
             better = [one for one in tried if one is not None]
-            if better:
-                return _doubt_unconfirmed(min(better, key=self._verdict_cost))
-        return _doubt_unconfirmed(self._reconsider(state))
+            settled = min([settled, *better], key=self._verdict_cost) if better else settled
+            settled = self._recount(settled)
+        return _doubt_unconfirmed(settled)
 
     def _try(self, rejected: frozenset[Pair], everything: Estimate, believing: Estimate) -> Estimate | None:
         """Return the state that begins without some links, None if it explains too little to reject them."""
@@ -145,6 +146,22 @@ class _Judging:
             if not changed:
                 break
             state = self._learn(self._solve(frozenset(state.rejected) ^ changed, state))
+        return state
+
+    def _recount(self, state: Estimate) -> Estimate:
+        """Exchange who is rejected at frames most of whose links are, where that explains more.
+
+        One wrong link that came first may have had two right ones rejected.
+        """
+        cost = self._verdict_cost(state) if state.rejected else 0.0
+        for frame in sorted({frame for pair in state.rejected for frame in (pair.i, pair.j)}):
+            rejected = {pair for pair in state.rejected if frame in (pair.i, pair.j)}
+            believed = {pair for pair in state.system.place_of if frame in (pair.i, pair.j)}
+            if len(rejected) <= len(believed) or believed & self.insisted:
+                continue
+            tried = self._reconsider(self._learn(self._solve(frozenset(state.rejected) - rejected | believed, state)))
+            if (left := self._verdict_cost(tried)) < cost:
+                state, cost = tried, left
         return state
 
     def _verdict_cost(self, state: Estimate) -> float:

@@ -16,7 +16,8 @@ CONVENTION = (
     "mosaic_from_frame: multiply (x, y, 1) of a pixel by the 3x3 matrix and divide by the third number to get its "
     "place on the mosaic. x to the right, y down, the centre of the top-left pixel at (0, 0). The mosaic is level; "
     "its place, turn and scale are those of the part's reference frame. Where there is a lens, (x, y) is the straight "
-    "pixel, which its formula makes of the one that is seen."
+    "pixel, which its formula makes of the one that is seen. "
+    "A frame that is not confirmed is where a single match puts it: if that is wrong, nothing contradicts it."
 )
 
 
@@ -29,6 +30,7 @@ class FrameTransform:
     part: int
     final: Homographies  # (3, 3)
     sigma_px: float
+    confirmed: bool = True  # whether more than one match holds it in its place
 
 
 def write_transforms(
@@ -57,6 +59,7 @@ def write_transforms(
                 "part": frame.part,
                 "final": frame.final.tolist(),
                 "sigma_px": round(frame.sigma_px, 4),
+                "confirmed": frame.confirmed,
             }
             for frame in frames
         ],

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.engine.confirmation import hanging_frames
 from smalti.errors import ProjectError
 from smalti.frames.settings import SourceSettings
 from smalti.frames.source import FrameSource, open_source
@@ -180,6 +181,15 @@ class Project:
         }
 
     @property
+    def unconfirmed(self) -> set[int]:
+        """The frames that a single match, or several in a row, join to most of their mosaic: nothing checks these."""
+        believed = [(link.pair.i, link.pair.j) for link in self.links if link.state is LinkState.BELIEVED]
+        ends = np.array(believed, dtype=np.int64).reshape(-1, 2)
+        hanging = hanging_frames(len(self.frames), ends)
+        hanging[np.setdiff1d(np.arange(len(self.frames)), ends)] = True  # placed beside a neighbour at last
+        return {placement.number for placement in self.placements if hanging[placement.number]}
+
+    @property
     def parts(self) -> int:
         """How many mosaics there are; more than one where the sequence could not be joined."""
         return len({placement.part for placement in self.placements})
@@ -255,6 +265,7 @@ class Project:
             "no": verdicts[Verdict.NO],
             "unsure": verdicts[Verdict.UNSURE],
             "rejected": sum(entry.state is LinkState.REJECTED for entry in links),
+            "unconfirmed": len(self.unconfirmed),
             "attempts": len(answers),
             "lens": self._describe_lens(),
             **facts,

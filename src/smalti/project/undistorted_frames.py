@@ -37,6 +37,7 @@ def write_undistorted_frames(
     picture_from_frame = invert_homographies(frame_from_picture)
     size = (undistortion.width, undistortion.height)
     names = {placement.number: f"frames/{placement.number:06d}.png" for placement in placements}
+    unconfirmed = project.unconfirmed
     with replacing_folder(folder) as part:
         with naming(folder):
             (part / "frames").mkdir()
@@ -53,6 +54,7 @@ def write_undistorted_frames(
                     placement.part,
                     picture_from_frame @ placement.final @ frame_from_picture,
                     placement.sigma_px,
+                    placement.number not in unconfirmed,
                 )
                 for placement in placements
             ],

@@ -61,6 +61,7 @@ class Findings:
     frames: tuple[FrameEntry, ...]
     placements: Mapping[int, Placement]  # in the order of the frames
     not_placed: Mapping[int, str]
+    unconfirmed: frozenset[int]  # frames that a single match joins to most of their mosaic
     answers: tuple[AnswerEntry, ...]
     links: Mapping[Pair, LinkEntry]
     roles: Mapping[Pair, Role]
@@ -81,6 +82,7 @@ class Findings:
             frames=tuple(project.frames),
             placements={placement.number: placement for placement in placements},
             not_placed=project.not_placed,
+            unconfirmed=frozenset(project.unconfirmed),
             answers=answers,
             links={link.pair: link for link in project.links},
             roles={entry.answer.pair: entry.role for entry in answers},

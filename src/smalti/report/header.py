@@ -78,10 +78,12 @@ def _say_error(findings: Findings) -> list[str]:
 
 def _list_concerns(findings: Findings) -> Markup:
     rejected = len(findings.pairs(LinkState.REJECTED))
+    unconfirmed = len(findings.unconfirmed)
     unjoined = len(findings.facts["unjoined"])
     concerns = [
         (len(findings.not_placed), count(len(findings.not_placed), "frame") + " could not be placed", "#frames"),
         (rejected, count(rejected, "match was", "matches were") + " rejected", "#rejected"),
+        (unconfirmed, count(unconfirmed, "frame rests", "frames rest") + " on a single match", "#frames"),
         (unjoined, count(unjoined, "break") + " in the sequence could not be joined", "#breaks"),
     ]
     items = [element("a", words, href=address) for number, words, address in concerns if number]

@@ -24,7 +24,10 @@ COLUMNS = (
     Column("rotation °", True, "at the centre, clockwise on the screen"),
     Column("scale", True, "at the centre: mosaic pixels a frame pixel"),
     Column("± px", True, "predicted standard deviation of the centre, relative to the reference frame"),
+    Column("confirmed", explanation="yes: several matches agree on its place; no: it rests on a single match"),
 )
+
+UNCONFIRMED = "if the single match that joins them to the others is wrong, nothing contradicts it"
 
 
 def draw_placements(findings: Findings) -> Markup:
@@ -39,6 +42,7 @@ def draw_placements(findings: Findings) -> Markup:
         element("h2", "Frames"),
         _list_reasons("Not placed", findings.not_placed),
         _list_reasons("Set aside at first, placed beside a neighbour at last", aside),
+        _list_reasons("Not confirmed", dict.fromkeys(findings.unconfirmed, UNCONFIRMED)),
         fold_table(count(len(rows), "frame"), table, len(rows)),
         id="frames",
     )
@@ -69,7 +73,7 @@ def _list_reasons(title: str, reasons: Mapping[int, str]) -> Markup:
 def _row(findings: Findings, frame: FrameEntry) -> list[str]:
     placement = findings.placements.get(frame.number)
     if placement is None:
-        return [str(frame.number), frame.label, *[NOTHING] * 6]
+        return [str(frame.number), frame.label, *[NOTHING] * 7]
     part = findings.parts[placement.part]
     x, y = part.centres[part.frames.index(frame.number)]
     angle, scale = rotation_and_scale(placement.final, findings.outline.centre)
@@ -82,4 +86,5 @@ def _row(findings: Findings, frame: FrameEntry) -> list[str]:
         say_number(angle, 3),
         say_number(scale, 5),
         say_number(placement.sigma_px, 2),
+        "no" if frame.number in findings.unconfirmed else "yes",
     ]

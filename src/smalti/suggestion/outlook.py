@@ -28,9 +28,9 @@ AHEAD = (5, 10, 20)
 CONFIDENCE = 0.9
 
 MODEL_VARIANCE, OF_GROWTH = 0.005, 0.35
-"""Of the logarithm of the squared error: what a linear model and a sample of pairs leave out, some 4 % of the error; and
-where the chain errs by more than its neighbours tell, so much of the square of that logarithm. Then something is there
-that is not modelled, relief for instance, and the error may be that of either."""
+"""Of the logarithm of the squared error: what a linear model and a sample of pairs leave out, some 4 % of the error.
+And where the chain errs by more than its neighbours tell, so much of the square of that logarithm: then something is
+there that is not modelled, relief for instance."""
 
 PAIRS_SAMPLED, PAIRS_OF_ERROR = 15_000, 2000
 """Pairs that stand for all others, and those drawn from them in proportion to what they add to the error."""
