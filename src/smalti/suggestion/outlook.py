@@ -30,7 +30,8 @@ CONFIDENCE = 0.9
 MODEL_VARIANCE, OF_GROWTH = 0.005, 0.35
 """Of the logarithm of the squared error: what a linear model and a sample of pairs leave out, some 4 % of the error.
 And where the chain errs by more than its neighbours tell, so much of the square of that logarithm: then something is
-there that is not modelled, relief for instance."""
+there that is not modelled, relief for instance. Of the misfit, which is told by the pairs that were matched and not by
+all, the variance is as large as its square."""
 
 PAIRS_SAMPLED, PAIRS_OF_ERROR = 15_000, 2000
 """Pairs that stand for all others, and those drawn from them in proportion to what they add to the error."""
@@ -65,10 +66,11 @@ class Outlook:
             return cls(0.0, 0.0, None)
         lessons = prospect.lessons(view)
         by_links, cautious = squared_errors(view)
-        lasting = misfit_px(state) ** 2 + LEAST_ERROR_PX**2
+        misfit = misfit_px(state) ** 2
+        lasting = misfit + LEAST_ERROR_PX**2
         square = calibration(state) * by_links + lasting
         # The square of the error is a sum of squared normal variables, much like a gamma variable of the same moments.
-        of_model = MODEL_VARIANCE + OF_GROWTH * math.log(state.knowledge.growth) ** 2
+        of_model = MODEL_VARIANCE + OF_GROWTH * math.log(state.knowledge.growth) ** 2 + misfit / square
         shape = 1.0 / (lessons.variation + state.noise_variance + of_model)
         bound = math.sqrt(square * float(gammaincinv(shape, CONFIDENCE)) / shape + cautious - by_links)
         return cls(math.sqrt(square), bound, lessons, math.sqrt(lasting))
