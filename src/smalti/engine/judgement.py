@@ -197,9 +197,12 @@ class _Judging:
         It begins with what the chain taught: what a wrong link taught is rejected with it.
         """
         base = self.chain.system
-        links = [link for pair, link in self.everything.items() if pair not in rejected]
+        links = list(self.everything.values())
+        if rejected:
+            links = [link for link in links if link.pair not in rejected]
         system = System.of(base.frames, base.outline, base.family, links, base.reference, base.lens)
-        groups = np.array([self._group(link.pair) for link in system.links])
+        groups = np.where(_are_among(system, self.of_loop), MATCHER, CHAIN)
+        groups[_are_among(system, self.insisted)] = PERSON
         knowledge = _aligned(self.chain, system)
         weights = knowledge.weights(groups)
         start = first_guess(system, weights, before.system, before.solution.node_maps)
@@ -268,7 +271,7 @@ class _Judging:
     def _limit(self, state: Estimate) -> float:
         """Return the χ² that may pass, where loops are as surprising as those believed."""
         chi2, system = state.contradictions, state.system
-        loops = np.array([pair in self.of_loop for pair in system.place_of], dtype=bool)
+        loops = _are_among(system, self.of_loop)
         seen = np.append(chi2[loops] * 8.0 / np.maximum(system.ranks[loops], 1), FIRST_SURPRISES)
         return LARGEST_CHI2 * max(1.0, float(np.median(seen)) / MEDIAN_CHI2)
 
@@ -277,7 +280,7 @@ class _Judging:
         limit, system = self._limit(state), state.system
         chi2 = state.contradictions
         # Consecutive frames are rarely matched wrongly: of two that contradict each other, the loop goes first.
-        blamed = np.where([link.pair in self.of_loop for link in system.links], chi2, chi2 / DOUBTED[0] ** 2)
+        blamed = np.where(_are_among(system, self.of_loop), chi2, chi2 / DOUBTED[0] ** 2)
         possible = [n for n in np.argsort(-blamed, kind="stable") if chi2[n] > limit]
         possible = [n for n in possible if system.links[n].pair not in self.insisted]
         if not possible:
@@ -302,6 +305,12 @@ class _Judging:
         # Those that agree less may agree no more once these are back.
         limit = min(AGREEING * self._limit(state), WORST_TOGETHER * min(surprises.values(), default=0.0))
         return frozenset(pair for pair, chi2 in surprises.items() if chi2 <= limit)
+
+
+def _are_among(system: System, pairs: Set[Pair]) -> NDArray[np.bool_]:
+    """Tell of all links (L,) whether theirs is one of some pairs."""
+    keys = np.array([(pair.i, pair.j) for pair in pairs], dtype=np.int64).reshape(-1, 2)
+    return np.isin(pair_key(*system.ends.T), pair_key(*keys.T))
 
 
 def _aligned(before: Estimate, system: System) -> Knowledge:

@@ -17,6 +17,7 @@ loops close the factor is learned from by how much they miss what the chain fore
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -24,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from smalti.compiled import compiled
 from smalti.engine.camera import KIND_OF_ATTITUDE, KIND_OF_MOTION, Camera, motions
 from smalti.engine.propagation import chi2_against_rest, propagate_frames, propagate_links, propagate_pairs
 from smalti.engine.rows import LENS_FIXED, Weights
@@ -61,6 +63,9 @@ EXTREMES = (1.0 / 50.0, 50.0)
 
 ROUNDING = 1e-4
 """In units of σ: landmarks that scatter by less about a map lie on it."""
+
+MOST_STEPS, ENOUGH_DIGITS = 100, 1e-12
+"""To the most likely factor, and of its logarithm."""
 
 USUAL_DEVIATION, LOG_DEVIATION_OF_CAMERA = 0.03, 1.5
 """Of the camera before anything is known: what flights show, within a factor of four."""
@@ -343,17 +348,34 @@ def _most_likely_factor(
 ) -> float:
     """Return s from squared residuals in units of what links say, no link counting for more than its share."""
     told = redundancy > 1e-6
-    squares, redundancy = squares[told], redundancy[told]
-    total = MEAN_SHARE * float(redundancy.sum())
+    return _where_level(squares[told], redundancy[told], expected, deviation)
 
-    def slope(log_factor: float) -> float:
-        shares = np.minimum(squares * np.exp(-2.0 * log_factor), LARGEST_SHARE * redundancy)
-        return float(total - shares.sum() + (log_factor - np.log(expected)) / deviation**2)
 
-    lowest, highest = np.log(EXTREMES)
-    if slope(lowest) >= 0.0:
-        return EXTREMES[0]
-    return EXTREMES[1] if slope(highest) <= 0.0 else float(np.exp(brentq(slope, lowest, highest)))
+@compiled
+def _where_level(
+    squares: NDArray[np.float64], redundancy: NDArray[np.float64], expected: float, deviation: float
+) -> float:
+    """Return the s at which the likelihood is level: Newton's steps, halves where they lead out of what is left."""
+    total, usual = MEAN_SHARE * redundancy.sum(), math.log(expected)
+    lowest, highest = math.log(EXTREMES[0]), math.log(EXTREMES[1])
+    at = min(max(usual, lowest), highest)
+    for _ in range(MOST_STEPS):
+        scale, slope, bend = math.exp(-2.0 * at), total + (at - usual) / deviation**2, 1.0 / deviation**2
+        for n in range(len(squares)):
+            share, most = squares[n] * scale, LARGEST_SHARE * redundancy[n]
+            slope -= min(share, most)
+            bend += 2.0 * share if share < most else 0.0
+        if slope < 0.0:
+            lowest = at
+        else:
+            highest = at
+        following = at - slope / bend
+        if not lowest <= following <= highest:
+            following = 0.5 * (lowest + highest)
+        if abs(following - at) < ENOUGH_DIGITS:
+            return min(max(math.exp(following), EXTREMES[0]), EXTREMES[1])
+        at = following
+    return math.exp(at)
 
 
 def _most_likely_deviation(total: float, count: int) -> float:

@@ -24,6 +24,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.compiled import compiled_sums
 from smalti.engine.covariance import Covariance
 from smalti.engine.estimate import Estimate
 from smalti.engine.places import PairCentres
@@ -117,10 +118,7 @@ class Lessons:
     @property
     def gains(self) -> NDArray[np.float64]:
         """By how much a yes about each candidate would lower the squared error (n,), px²."""
-        information = self.moved @ np.swapaxes(self.moved, 1, 2)
-        taught = np.linalg.solve(_measured(self.foretold), information)
-        gains: NDArray[np.float64] = np.trace(taught, axis1=1, axis2=2) + self.joining
-        return gains
+        return _taught(_measured(self.foretold), self.moved) + self.joining
 
     def suppose(self, n: int) -> Lessons:
         """Return the lessons that are left if candidate n is asked: as much of its link as it is likely to be had."""
@@ -215,6 +213,35 @@ def draw(
 def _signs() -> NDArray[np.float64]:
     """Return random signs, the same for all states."""
     return np.random.default_rng(0).choice(np.array([-1.0, 1.0]), size=(PAIRS_OF_LOADS, 2, LOADS))
+
+
+@compiled_sums
+def _taught(measured: NDArray[np.float64], moved: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return |K^(-1/2) A H y|² (n,), of K (n, k, k) and A H y (n, k, m): by the Cholesky factor, row by row."""
+    count, rows, loads = moved.shape
+    taught, root, left = np.zeros(count), np.zeros((rows, rows)), np.empty((rows, loads))
+    for n in range(count):
+        squares = 0.0
+        for a in range(rows):
+            own = left[a]
+            own[:] = moved[n, a]
+            for b in range(a + 1):
+                total = measured[n, a, b]
+                for c in range(b):
+                    total -= root[a, c] * root[b, c]
+                if b == a:
+                    root[a, a] = 1.0 / math.sqrt(total)
+                    break
+                root[a, b] = total * root[b, b]
+                scale, other = root[a, b], left[b]
+                for x in range(loads):
+                    own[x] -= scale * other[x]
+            scale = root[a, a]
+            for x in range(loads):
+                own[x] *= scale
+                squares += own[x] * own[x]
+        taught[n] = squares
+    return taught
 
 
 def _at_most_all(known: NDArray[np.float64], told: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -25,6 +25,10 @@ NEGLIGIBLE = 0.02
 """A kind of pairs of which fewer get a yes is not looked for."""
 
 
+Learned = tuple[Evidence, NDArray[np.float64], Refusals, Seen, NDArray[np.float64]]
+"""The fields of a posterior but for the view."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Posterior:
     """The probability of a yes for any pair of one state."""
@@ -39,13 +43,14 @@ class Posterior:
     @classmethod
     def of(cls, view: View) -> Posterior:
         """Learn what looks are worth from pairs that are near in time and from pairs anywhere."""
-        found: Posterior | None = view.remembered.get("posterior")
-        if found is None:
-            found = view.remembered["posterior"] = cls._of(view)
-        return found
+        learned: Learned | None = view.remembered.get("posterior")
+        if learned is None:
+            learned = view.remembered["posterior"] = cls._learn(view)
+        # A view that remembered itself would stay in memory, mosaic and all, until Python looks for such circles.
+        return cls(view, *learned)
 
     @classmethod
-    def _of(cls, view: View) -> Posterior:
+    def _learn(cls, view: View) -> Learned:
         near, stand_for = near_pairs(view.frames)
         far = far_pairs(view.frames)
         seen = Seen.of(view, np.concatenate([near, far]))
@@ -57,7 +62,7 @@ class Posterior:
         refused = Seen.of(view, view.refused)
         accepted = acceptance(view.estimate.system, update(kinds(refused.within), evidence.of(refused.external)))
         refusals = Refusals(view.covariance, view.refused, refused.centres)
-        return cls(view, evidence, accepted, refusals, seen[: len(near)], stand_for)
+        return evidence, accepted, refusals, seen[: len(near)], stand_for
 
     def of_seen(self, seen: Seen) -> NDArray[np.float64]:
         """Return the probability (n,) of pairs that were looked at; of those that were answered, what is known."""

@@ -49,9 +49,7 @@ class Refusals:
         size = reach * np.array([seen.centres.outline.width, seen.centres.outline.height])
         place, refused_at = seen.centres.mean[:, 0], self.centres.mean[:, 0]
         # Boxes that are thought to lie beside each other do not share much.
-        near = [np.flatnonzero((np.abs(place - refused) < size).all(axis=1)) for refused in refused_at]
-        pair = np.concatenate(near)
-        refusal = np.repeat(np.arange(len(near)), [len(found) for found in near])
+        refusal, pair = np.nonzero(_are_near(place, refused_at, size))
         factors = _left(
             place[pair] - seen.centres.outline.centre,
             seen.centres.cov[pair, 0, ::2],
@@ -72,6 +70,19 @@ class Refusals:
             apart = ends[:, 0] != ends[:, 1]
             variance[apart] += self.covariance.of_pairs(ends[apart]).cov[:, 0, ::2]
         return variance
+
+
+@compiled
+def _are_near(
+    place: NDArray[np.float64], refused_at: NDArray[np.float64], size: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Tell of refusals at (r, 2) and pairs at (n, 2) whether they are less than the size apart (r, n)."""
+    near = np.empty((len(refused_at), len(place)), dtype=np.bool_)
+    for r in range(len(refused_at)):
+        for n in range(len(place)):
+            along, across = abs(place[n, 0] - refused_at[r, 0]), abs(place[n, 1] - refused_at[r, 1])
+            near[r, n] = along < size[0] and across < size[1]
+    return near
 
 
 @compiled

@@ -82,7 +82,8 @@ def search(view: View, external: PairwiseModel, reward: Reward, top: int, *, fai
         # Whatever was not looked at is worth less than the goal.
         if hunt.threshold >= goal or goal == 0.0 or goal <= faintest_share * hunt.best:
             return hunt.found
-        goal = max(hunt.threshold, goal / DESCENT)
+        # Once there are enough, those after the best hardly change what has to be looked at: fewer halts will do.
+        goal = max(hunt.threshold, goal / (DESCENT**2 if hunt.threshold > 0.0 else DESCENT))
         if goal < faintest:
             goal = hunt.threshold
 

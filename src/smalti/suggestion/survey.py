@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,9 @@ REACHES = np.array([1.0, 1.5, 2.0, 4.0])
 a good part of their area, or a rim, or are neighbours."""
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
+ERF_IS_ONE = 6.0
+"""From where on, to all digits."""
+
 FURTHEST = 4.5
 """Standard deviations within which a place is looked for."""
 
@@ -69,6 +73,7 @@ class Seen:
         return Seen(self.pairs[chosen], self.centres.chosen(chosen), self.within[chosen], self.external[chosen])
 
 
+@cache
 def near_pairs(frames: int) -> tuple[PairNumbers, NDArray[np.float64]]:
     """Return pairs (n, 2) of frames near in time, the nearer the more, and for how many each stands."""
     furthest = min(FURTHEST_NEAR, frames)
@@ -81,6 +86,7 @@ def near_pairs(frames: int) -> tuple[PairNumbers, NDArray[np.float64]]:
     return np.column_stack([first, first + gap]), (frames - gap) / counted[gap]
 
 
+@cache
 def far_pairs(frames: int) -> PairNumbers:
     """Return pairs (n, 2) from anywhere in the sequence, further apart in time than those near."""
     n = np.arange(1, FAR_PAIRS + 1)
@@ -162,10 +168,12 @@ def _in_frame(dx: float, dy: float, xx: float, xy: float, yy: float, half_width:
         return 0.0
     slope = xy / deviation
     scale = 1.0 / math.sqrt(2.0 * max(yy - slope * slope, 1e-12 * yy))
+    furthest = max(abs(dy + slope * first), abs(dy + slope * last))
+    surely = (half_height - furthest) * scale > ERF_IS_ONE
     total = 0.0
     for node in range(len(NODES)):
         x = 0.5 * (first + last + (last - first) * NODES[node])
         y = dy + slope * x
-        inside = math.erf((half_height - y) * scale) + math.erf((half_height + y) * scale)
+        inside = 2.0 if surely else math.erf((half_height - y) * scale) + math.erf((half_height + y) * scale)
         total += WEIGHTS[node] * math.exp(-0.5 * x * x) * inside
     return total * 0.25 * (last - first) / math.sqrt(2.0 * math.pi)
