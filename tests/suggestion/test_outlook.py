@@ -136,3 +136,11 @@ def test_no_answers_remove_what_lasts():
     outlook = course()[1][5].outlook
     assert outlook.error_left_px(0.0) == outlook.lasting_px >= LEAST_ERROR_PX
     assert outlook.error_left_px(outlook.lessons.squared_error) == pytest.approx(outlook.error_px)
+
+
+def test_landmarks_that_are_hardly_worth_anything_leave_the_misfit_as_it_is():
+    state = course()[1][10].estimate
+    noisy = replace(state, knowledge=replace(state.knowledge, noise=(4.0, 4.0, 1.0)))
+    links = tuple(replace(link, sigma=np.append(link.sigma[:-1], 1e3)) for link in state.system.links)
+    vague = replace(noisy, solution=replace(noisy.solution, system=replace(noisy.system, links=links)))
+    assert misfit_px(vague) < 2.0 * misfit_px(noisy)

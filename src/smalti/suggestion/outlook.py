@@ -135,8 +135,9 @@ def misfit_px(state: Estimate) -> float:
     own = np.flatnonzero(state.groups == MATCHER)
     noise = state.knowledge.noise[MATCHER] if len(own) else state.local_noise
     chosen = [system.links[n] for n in (own if len(own) else system.every)]
-    variance = np.mean([float(np.mean(link.sigma**2)) * link.rank / len(link.sigma) for link in chosen])
-    return float(state.outline.unit * math.sqrt(max(noise**2 - scatter(system) ** 2, 0.0) * variance))
+    # Of a pair's map, where its landmarks are; some of a dense registration are hardly worth anything.
+    variance = float(np.median([link.rank / np.sum(1.0 / link.sigma**2) for link in chosen]))
+    return state.outline.unit * math.sqrt(max(noise**2 - scatter(system) ** 2, 0.0) * variance)
 
 
 def squared_errors(view: View) -> tuple[float, float]:
