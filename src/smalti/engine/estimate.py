@@ -236,8 +236,15 @@ def refine_on_landmarks(state: Estimate) -> Estimate:
 
     A link's map stands for its landmarks as long as the mosaic agrees with it. At the end the landmarks speak for
     themselves, and those that no map follows, on relief or wrong, lose weight.
+
+    What loops have added to the chain's noise is an error that neighbours share. The loops hold it now, and within that
+    a link of the chain is as good as any other of the matcher's.
     """
     unit = state.outline.unit
+    chain, matcher, _ = state.knowledge.noise
+    raised = max(chain / matcher, 1.0) if np.any(state.groups == MATCHER) else 1.0
+    factors = np.where(state.groups == CHAIN, raised, 1.0)
+    state = replace(state, solution=reweighted(state.solution, factors))
     for _ in range(RELINEARISED):
         maps, system, lens = state.solution.maps, state.system, state.solution.lens_change
         relative = np.linalg.inv(maps[system.ends[:, 0]]) @ maps[system.ends[:, 1]]
@@ -255,7 +262,8 @@ def refine_on_landmarks(state: Estimate) -> Estimate:
         moved = replace(system, links=links)
         solution = solve(moved, state.solution.weights, state.solution.node_maps)
         state = replace(state, solution=solution)
-    return state
+    # How surely frames lie is told by the noise as it was learned.
+    return replace(state, solution=reweighted(state.solution, 1.0 / factors))
 
 
 def _seen(i_from_j: Homographies, points: NDArray[np.float64]) -> NDArray[np.float64]:
