@@ -230,7 +230,8 @@ def _taught(measured: NDArray[np.float64], moved: NDArray[np.float64]) -> NDArra
                 for c in range(b):
                     total -= root[a, c] * root[b, c]
                 if b == a:
-                    root[a, a] = 1.0 / math.sqrt(total)
+                    # K is I and what is positive: of such a matrix no pivot is smaller, whatever rounding says.
+                    root[a, a] = 1.0 / math.sqrt(max(total, 1.0))
                     break
                 root[a, b] = total * root[b, b]
                 scale, other = root[a, b], left[b]
