@@ -326,13 +326,12 @@ def learn_noise(
     """Return s of a group of links, whose logarithm is beforehand normal about that of the one expected."""
     own = groups == group
     squares, redundancy = check.squares[own] * before.noise[group] ** 2, check.redundancy[own]
-    found, honest = expected, np.ones(len(squares), dtype=np.bool_)
+    found = expected
     for _ in range(ROUNDS_WITHOUT_WRONG):
-        believed = squares / before.trust[own] <= LARGEST_CHI2 * found**2
-        if found != expected and np.array_equal(believed, honest):
+        honest = squares / before.trust[own] <= LARGEST_CHI2 * found**2
+        found, known = _most_likely_factor(squares[honest], redundancy[honest], expected, deviation), found
+        if found == known:
             break
-        honest = believed
-        found = _most_likely_factor(squares[honest], redundancy[honest], expected, deviation)
     return found
 
 

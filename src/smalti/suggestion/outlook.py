@@ -113,7 +113,7 @@ def calibration(state: Estimate) -> float:
     expected square. Where neighbours err alike, errors are smooth, and places between loops are known better than
     independent noise of the same size would leave them.
     """
-    loops = ~np.isin(state.groups, (CHAIN,))
+    loops = state.groups != CHAIN
     left = np.eye(state.check.known.shape[1]) - state.check.known[loops]
     values, vectors = np.linalg.eigh(left)
     checked = values > LEAST_CHECKED
