@@ -48,6 +48,8 @@ def write_video(
             stream = container.add_stream(codec, rate=Fraction(frames_per_second), options=_options(codec, crf))
             assert isinstance(stream, av.VideoStream)
             stream.width, stream.height, stream.pix_fmt = sequence.width, sequence.height, pixel_format
+            # With several threads x264 writes other bytes from run to run.
+            stream.codec_context.thread_count = 1
             if codec == "mjpeg":
                 stream.codec_context.qmin = stream.codec_context.qmax = max(crf // 4, 1)
             for _, image in sequence.read_many(range(len(sequence))):
