@@ -23,25 +23,25 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from sets import DATA, FLOORS
+from smalti.active_loop import StopRule
 from smalti.agents.agent import Agent
 from smalti.agents.matcher import KeypointAgent
-from smalti.appearance.words import signatures_of
+from smalti.appearance.visual_words import signatures_of
 from smalti.building.chain import register_chain
-from smalti.building.sight import Sight
-from smalti.experiments.figures import COLOURS, OTHER_COLOUR
-from smalti.experiments.methods import SMALTI, STRATEGIES, Finish, FrameMaps, Loop, Method, finish_all_alike
-from smalti.frames.gray import in_gray
+from smalti.building.matcher_choice import Sight
+from smalti.frames.pixels import in_gray
 from smalti.frames.source import FrameSource, open_source
 from smalti.geometry.outline import Outline
+from smalti.interchange.atomic_files import write_text
 from smalti.interchange.landmarks_csv import read_landmarks
-from smalti.interchange.writing import write_text
-from smalti.loop import StopRule
-from smalti.overlap.signatures import WeightedSignatures
+from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.project.entries import Placement, Role
 from smalti.project.evaluation import Evaluation, evaluate
 from smalti.records import Answer, Expectation, Landmarks, Pair, Verdict
 from smalti.registration.keypoints import find_keypoints
 from smalti.rendering.mosaic import Mosaic
+from smalti_lab.experiments.figures import COLOURS, OTHER_COLOUR
+from smalti_lab.experiments.methods import SMALTI, STRATEGIES, Finish, FrameMaps, Loop, Method, finish_all_alike
 
 TABLED = (0, 1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100, 150)
 """Attempts of the loop, those of the chain not counted."""

@@ -36,14 +36,13 @@ from numpy.typing import NDArray
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from engine import dense_cholesky_seconds
-from smalti.agents.oracle import OracleAgent
-from smalti.geometry.affine import apply
+from smalti.geometry.linear_maps import apply
 from smalti.records import Pair
-from smalti.synthetic.export import write_video
-from smalti.synthetic.handling import Handling
-from smalti.synthetic.path import wander
-from smalti.synthetic.scene import procedural_scene
-from smalti.synthetic.sequence import SyntheticSequence
+from smalti_lab.simulated_agents import OracleAgent
+from smalti_lab.synthetic.camera_path import Handling, wander
+from smalti_lab.synthetic.scene import procedural_scene
+from smalti_lab.synthetic.synthetic_files import write_video
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 
 SIZE = (160, 120)
 PARTS = ("answering", "opening")

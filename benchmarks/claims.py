@@ -14,11 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from smalti.experiments.experiment import experiment_named
-from smalti.experiments.methods import Method
 from smalti.paper.paper_loop import PaperLoop
-from smalti.paper.reward import position_probability_bounds
-from smalti.paper.strategies import arc_lengths
+from smalti.paper.paper_strategy import arc_lengths, position_probability_bounds
+from smalti_lab.experiments.experiment import experiment_named
+from smalti_lab.experiments.methods import Method
 
 Rows = list[dict[str, str]]
 Runs = dict[tuple[str, str], Rows]  # by strategy and seed

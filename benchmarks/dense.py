@@ -25,15 +25,14 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.frames.gray import in_gray
-from smalti.geometry.affine import IDENTITY, apply, square
-from smalti.geometry.family import AFFINE
-from smalti.geometry.maps import apply_map
+from smalti.frames.pixels import in_gray
+from smalti.geometry.homographies import apply_map
+from smalti.geometry.linear_maps import AFFINE, IDENTITY, apply, square
 from smalti.records import Answer, Expectation, Homographies, Landmarks, Pair, Points, Transforms
 from smalti.registration.dense import Prepared, prepare, register
-from smalti.synthetic.endoscopy.sequence import EndoscopeSequence
-from smalti.synthetic.endoscopy.settings import Camera, EndoscopeSettings, Light, Tissue
-from smalti.synthetic.scene import load_scene
+from smalti_lab.endoscopy.endoscope_sequence import EndoscopeSequence
+from smalti_lab.endoscopy.endoscope_settings import Camera, EndoscopeSettings, Light, Tissue
+from smalti_lab.synthetic.scene import load_scene
 
 DATA = Path(os.environ.get("SMALTI_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SCENES = ("IDRiD_10", "nasa_Apollo_8__Lunar_Crater", "nasa_bluemarble_ng_5400x2700")

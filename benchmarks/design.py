@@ -37,18 +37,18 @@ from tqdm import tqdm
 
 from claims import print_table
 from flights import load, spread
+from smalti.active_loop import ActiveLoop, StopRule
 from smalti.agents.agent import Agent
-from smalti.experiments.experiment import EXPERIMENTS, Experiment
-from smalti.experiments.methods import SMALTI, FrameMaps, Method
-from smalti.experiments.wander import wander
-from smalti.experiments.worlds import OUTLINE, World, raster
-from smalti.loop import ActiveLoop, StopRule
 from smalti.records import Pair, PairNumbers, Transforms
-from smalti.suggestion.lessons import Lessons, shared_points
-from smalti.suggestion.prospect import Prospect
+from smalti.suggestion.candidates import Prospect
+from smalti.suggestion.expected_gain import Lessons, shared_points
+from smalti.suggestion.pair_survey import Seen
+from smalti.suggestion.state_view import View
 from smalti.suggestion.strategy import Smalti
-from smalti.suggestion.survey import Seen
-from smalti.suggestion.view import View
+from smalti_lab.experiments.experiment import EXPERIMENTS, Experiment
+from smalti_lab.experiments.methods import SMALTI, FrameMaps, Method
+from smalti_lab.experiments.wander import wander
+from smalti_lab.experiments.worlds import OUTLINE, World, raster
 
 HELD = 100.0
 """Information that holds the first frame."""

@@ -37,11 +37,11 @@ from scipy.linalg import blas, lapack
 from threadpoolctl import threadpool_limits
 
 from ground import Ground
+from smalti.active_loop import ActiveLoop
 from smalti.engine.estimate import refine_on_landmarks
-from smalti.experiments.worlds import OUTLINE
-from smalti.geometry.maps import FAMILIES, PROJECTIVE, family_named
-from smalti.loop import ActiveLoop
+from smalti.geometry.homographies import FAMILIES, PROJECTIVE, family_named
 from smalti.records import Verdict
+from smalti_lab.experiments.worlds import OUTLINE
 from stages import Stopwatch, print_stages
 
 SIZES = (1000, 3000, 10_000, 100_000)

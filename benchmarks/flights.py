@@ -37,21 +37,19 @@ from scipy.sparse.csgraph import connected_components
 
 from claims import print_table
 from sets import FLOORS
+from smalti.active_loop import ActiveLoop, StopRule
 from smalti.agents.agent import Agent
+from smalti.engine.equations import System
 from smalti.engine.estimate import begin
-from smalti.engine.judgement import MEDIAN_CHI2
 from smalti.engine.links import fit_link
-from smalti.engine.system import System
-from smalti.experiments.caliterra import Caliterra
-from smalti.experiments.effort import GOOD_ENOUGH, last_above
-from smalti.experiments.matches import keep_matches, load_matches
-from smalti.experiments.matching import match_all
-from smalti.experiments.methods import SMALTI, FrameMaps, Loop, Method
+from smalti.engine.robust_estimate import MEDIAN_CHI2
+from smalti.geometry.homographies import AFFINE
 from smalti.geometry.lens import Lens
-from smalti.geometry.maps import AFFINE
 from smalti.interchange.landmarks_csv import read_landmarks
-from smalti.loop import ActiveLoop, StopRule
 from smalti.records import Answer, Pair
+from smalti_lab.experiments.methods import SMALTI, FrameMaps, Loop, Method
+from smalti_lab.experiments.real_sequence import Caliterra, keep_matches, load_matches, match_all
+from smalti_lab.experiments.study_summary import GOOD_ENOUGH, last_above
 
 SETS = ("brighton", "dendritic_cols0-2", "copr", "obriens", "caliterra")
 METHODS = (Method("paper"), Method(SMALTI, "projective"))

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from smalti.agents.oracle import OracleAgent
-from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, RASTER_STEP, World
-from smalti.overlap.signatures import WeightedSignatures
+from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.records import Answer, Landmarks, Pair, Points, Verdict
+from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, RASTER_STEP, World
+from smalti_lab.simulated_agents import OracleAgent
 
 WORDS = 1000
 KEYPOINTS = 100
@@ -105,7 +105,7 @@ class Ground:
 
 
 def raster_positions(frames: int) -> Points:
-    """Return the places (N, 2) of `smalti.experiments.worlds.raster`, which has a matrix of all pairs besides."""
+    """Return the places (N, 2) of `smalti_lab.experiments.worlds.raster`, which has a matrix of all pairs besides."""
     n = np.arange(1, frames + 1)
     out = n <= frames / 2
     return np.column_stack([np.where(out, n, frames - n + 1) * RASTER_STEP, np.where(out, 0.0, RASTER_STEP)])

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from engine import Line
-from smalti.experiments.figures import COLOURS, OTHER_COLOUR
+from smalti_lab.experiments.figures import COLOURS, OTHER_COLOUR
 
 COLOUR_OF = {"yes": COLOURS["external-only"], "no": COLOURS["paper"]}
 DENSE_MB = 6 * 6 * 8 / 2**20

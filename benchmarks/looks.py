@@ -23,16 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from smalti.appearance.grid import Describe, View, grid_signatures
-from smalti.appearance.patches import describe_patches
-from smalti.appearance.words import signatures_of
-from smalti.frames.gray import in_gray
+from smalti.appearance.patch_words import Describe, View, describe_patches, grid_signatures
+from smalti.appearance.visual_words import signatures_of
+from smalti.frames.pixels import in_gray
 from smalti.frames.visibility import FrameMasks
 from smalti.geometry.outline import Outline
 from smalti.registration.keypoints import find_keypoints
-from smalti.synthetic.endoscopy.sequence import EndoscopeSequence
-from smalti.synthetic.endoscopy.settings import EndoscopeSettings
-from smalti.synthetic.scene import load_scene
+from smalti_lab.endoscopy.endoscope_sequence import EndoscopeSequence
+from smalti_lab.endoscopy.endoscope_settings import EndoscopeSettings
+from smalti_lab.synthetic.scene import load_scene
 
 DATA = Path(os.environ.get("SMALTI_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SCENES = {

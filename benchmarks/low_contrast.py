@@ -33,27 +33,27 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
-from smalti.agents.person import SimulatedPerson
+from smalti.active_loop import ActiveLoop, StopRule
 from smalti.annotation.opening import LEAST_PART
-from smalti.building.groundwork import Groundwork, lay_groundwork
-from smalti.building.progress import Silence
-from smalti.building.settings import BuildSettings
+from smalti.building.build_settings import BuildSettings
+from smalti.building.preparation import Groundwork, lay_groundwork
 from smalti.engine.links import fit_link, seen_and_rows
 from smalti.errors import UsageError
-from smalti.experiments.methods import SMALTI, FrameMaps, Loop, Method, finish_each_its_own_way
+from smalti.geometry.homographies import PROJECTIVE
 from smalti.geometry.lens import Lens
-from smalti.geometry.maps import PROJECTIVE
-from smalti.loop import ActiveLoop, StopRule
-from smalti.overlap.external import pairwise
-from smalti.overlap.signatures import WeightedSignatures
+from smalti.overlap.external_model import pairwise
+from smalti.overlap.weighted_signatures import WeightedSignatures
+from smalti.progress import Silence
 from smalti.project.project import Project
 from smalti.records import Answer, Homographies, Landmarks, Pair, Verdict
 from smalti.rendering.mosaic import Mosaic
-from smalti.synthetic.endoscopy.disturbance import Disturbance
-from smalti.synthetic.endoscopy.sequence import EndoscopeSequence
-from smalti.synthetic.endoscopy.settings import EndoscopeSettings
-from smalti.synthetic.scene import load_scene
-from smalti.synthetic.truth import measure_sights
+from smalti_lab.endoscopy.disturbance import Disturbance
+from smalti_lab.endoscopy.endoscope_sequence import EndoscopeSequence
+from smalti_lab.endoscopy.endoscope_settings import EndoscopeSettings
+from smalti_lab.experiments.methods import SMALTI, FrameMaps, Loop, Method, finish_each_its_own_way
+from smalti_lab.simulated_agents import SimulatedPerson
+from smalti_lab.synthetic.scene import load_scene
+from smalti_lab.synthetic.truth import measure_sights
 
 DATA = Path(os.environ.get("SMALTI_DATA", "../shared/data"))
 SCENES = ("IDRiD_10.jpg", "nasa_Apollo_8__Lunar_Crater.jpg", "nasa_bluemarble_ng_5400x2700.jpg")

@@ -15,10 +15,10 @@ import numpy as np
 from tqdm import tqdm
 
 from claims import print_table
-from smalti.experiments.experiment import experiment_named
-from smalti.experiments.methods import SMALTI, Method
-from smalti.loop import ActiveLoop, StopRule
-from smalti.suggestion.outlook import AHEAD
+from smalti.active_loop import ActiveLoop, StopRule
+from smalti.suggestion.predicted_error import AHEAD
+from smalti_lab.experiments.experiment import experiment_named
+from smalti_lab.experiments.methods import SMALTI, Method
 
 ASKED = (0, 5, 10, 20, 40)
 """Answers after which something is foretold."""

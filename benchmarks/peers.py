@@ -32,9 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.errors import SmaltiError
-from smalti.frames.image_files import list_folder
-from smalti.frames.source import SourceSettings, open_source
-from smalti.geometry.affine import apply, compose, invert
+from smalti.frames.source import SourceSettings, list_folder, open_source
+from smalti.geometry.linear_maps import apply, compose, invert
 from smalti.interchange.landmarks_csv import read_landmarks
 from smalti.project.entries import Placement
 from smalti.project.evaluation import evaluate

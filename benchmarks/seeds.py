@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from smalti.experiments.study import StudySettings, conduct
+from smalti_lab.experiments.study import StudySettings, conduct
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from claims import print_table
-from smalti.experiments.effort import last_above
+from smalti_lab.experiments.study_summary import last_above
 
 
 def main() -> None:

@@ -12,8 +12,8 @@ import time
 
 import numpy as np
 
-from smalti.experiments.methods import Loop, Method
-from smalti.experiments.worlds import World, circle, raster
+from smalti_lab.experiments.methods import Loop, Method
+from smalti_lab.experiments.worlds import World, circle, raster
 
 STRATEGIES = ("paper", "smalti")
 FIRST_LEFT_OUT = 3

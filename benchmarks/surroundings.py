@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from claims import print_table
+from smalti.active_loop import ActiveLoop
 from smalti.errors import SmaltiError
-from smalti.experiments.experiment import Experiment, experiment_named
-from smalti.experiments.methods import SMALTI, Method
-from smalti.loop import ActiveLoop
-from smalti.overlap.external import ExternalModel
+from smalti.overlap.external_model import ExternalModel
+from smalti_lab.experiments.experiment import Experiment, experiment_named
+from smalti_lab.experiments.methods import SMALTI, Method
 
 SETS = {"wander": 12, "caliterra": 6}
 """And from how many frames on a pair is far apart."""

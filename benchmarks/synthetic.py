@@ -24,14 +24,12 @@ from numpy.typing import NDArray
 from smalti.building.build import build
 from smalti.project.entries import LinkState
 from smalti.records import Pair
-from smalti.registration.keypoints import Keypoints, find_keypoints
-from smalti.registration.matching import match_keypoints
-from smalti.synthetic.degradation import Degradation
-from smalti.synthetic.export import write_frames
-from smalti.synthetic.handling import Handling
-from smalti.synthetic.path import CameraPath, circle, raster, wander
-from smalti.synthetic.scene import load_scene
-from smalti.synthetic.sequence import SyntheticSequence
+from smalti.registration.keypoints import Keypoints, find_keypoints, match_keypoints
+from smalti_lab.synthetic.camera_path import CameraPath, Handling, circle, raster, wander
+from smalti_lab.synthetic.degradation import Degradation
+from smalti_lab.synthetic.scene import load_scene
+from smalti_lab.synthetic.synthetic_files import write_frames
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 
 DATA = Path(os.environ.get("SMALTI_DATA", Path(__file__).parents[2] / "shared" / "data"))
 FRAME = (320, 240)

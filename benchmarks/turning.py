@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from claims import print_table
+from smalti.engine.equations import System
 from smalti.engine.estimate import Estimate, begin
+from smalti.engine.link_prediction import Relations
 from smalti.engine.links import Link, fit_link
-from smalti.engine.relations import Relations
-from smalti.engine.system import System
-from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, RASTER_STEP
-from smalti.geometry.maps import AFFINE, ROTATION
+from smalti.geometry.homographies import AFFINE, ROTATION
 from smalti.records import Landmarks, Pair
+from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, RASTER_STEP
 
 RATES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 3.0)
 WAYS = ("always the same way", "to and fro", "each time anew")

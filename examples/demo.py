@@ -12,14 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from smalti.building.build import build
-from smalti.cli.bars import Bars
 from smalti.film.film import make_film
-from smalti.synthetic.degradation import Degradation
-from smalti.synthetic.export import write_video
-from smalti.synthetic.handling import Handling
-from smalti.synthetic.path import wander
-from smalti.synthetic.scene import procedural_scene
-from smalti.synthetic.sequence import SyntheticSequence
+from smalti.progress import Bars
+from smalti_lab.synthetic.camera_path import Handling, wander
+from smalti_lab.synthetic.degradation import Degradation
+from smalti_lab.synthetic.scene import procedural_scene
+from smalti_lab.synthetic.synthetic_files import write_video
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 
 SEED = 7
 SCENE = (2200, 1700)

@@ -15,9 +15,9 @@ import pytest
 from PIL import Image
 
 from smalti.cli.main import main
-from smalti.project.schema import VERSION
-from smalti.project.store import FILE_NAME
-from smalti.synthetic.export import write_frames, write_video
+from smalti.project.answer_store import FILE_NAME
+from smalti.project.database import VERSION
+from smalti_lab.synthetic.synthetic_files import write_frames, write_video
 from tests.building.walks import flown, shifts
 
 ROOT = Path(__file__).parents[1]

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from smalti.active_loop import FEWEST_REFUSALS, MOST_REFUSALS, ActiveLoop, StopReason, StopRule
 from smalti.errors import LandmarkError, ModelError, PairError, UsageError
-from smalti.experiments.worlds import CONTROL_POINTS, circle, raster
-from smalti.experiments.worlds import OUTLINE as SQUARE
+from smalti.geometry.homographies import FAMILIES, SIMILARITY, apply_map
 from smalti.geometry.lens import Lens
-from smalti.geometry.maps import FAMILIES, SIMILARITY, apply_map
-from smalti.loop import FEWEST_REFUSALS, MOST_REFUSALS, ActiveLoop, StopReason, StopRule
-from smalti.overlap.external import FixedProbabilities
-from smalti.overlap.signatures import WeightedSignatures
+from smalti.overlap.external_model import FixedProbabilities
+from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.records import Answer, Author, Landmarks, Pair, Verdict
+from smalti_lab.experiments.worlds import CONTROL_POINTS, circle, raster
+from smalti_lab.experiments.worlds import OUTLINE as SQUARE
 from tests.worlds import OUTLINE, across, flight
 
 FRAMES, LANE = 24, 8

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from smalti.active_loop import ActiveLoop
 from smalti.engine.links import fit_link
 from smalti.errors import SmaltiError
-from smalti.geometry.maps import FAMILIES, PROJECTIVE, apply_map
-from smalti.loop import ActiveLoop
+from smalti.geometry.homographies import FAMILIES, PROJECTIVE, apply_map
 from smalti.records import Answer, Author, Landmarks, Pair
 from tests.worlds import OUTLINE
 

@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from smalti import ActiveLoop, OracleAgent, Outline, Pair, Suggestion
-from smalti.experiments.worlds import CONTROL_POINTS
-from smalti.registration.keypoints import find_keypoints
-from smalti.registration.matching import match_keypoints
-from smalti.synthetic.export import write_video
-from smalti.synthetic.path import wander
-from smalti.synthetic.scene import procedural_scene
-from smalti.synthetic.sequence import SyntheticSequence
+from smalti.registration.keypoints import find_keypoints, match_keypoints
+from smalti_lab.experiments.worlds import CONTROL_POINTS
+from smalti_lab.synthetic.camera_path import wander
+from smalti_lab.synthetic.scene import procedural_scene
+from smalti_lab.synthetic.synthetic_files import write_video
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 

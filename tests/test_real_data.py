@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smalti.agents import OracleAgent
+from smalti.active_loop import ActiveLoop, StopRule
 from smalti.building.build import build
-from smalti.building.results import residual_px
+from smalti.building.build_results import residual_px
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.interchange.landmarks_csv import read_landmarks
-from smalti.loop import ActiveLoop, StopRule
-from smalti.overlap.external import PositionSensor
+from smalti.overlap.external_model import PositionSensor
 from smalti.project.evaluation import evaluate
 from smalti.records import Landmarks, Pair, Suggestion
-from smalti.suggestion.view import View
+from smalti.suggestion.state_view import View
+from smalti_lab.simulated_agents import OracleAgent
 
 DATA = Path(os.environ.get("SMALTI_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

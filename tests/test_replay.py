@@ -9,26 +9,23 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from smalti.building.build_settings import BuildSettings
 from smalti.building.chain import register_chain
-from smalti.building.groundwork import LONGEST_TIE, lay_groundwork
-from smalti.building.progress import Silence
-from smalti.building.questions import Questions
-from smalti.building.settings import BuildSettings
+from smalti.building.preparation import LONGEST_TIE, lay_groundwork
+from smalti.building.source_questions import Questions
 from smalti.errors import ProjectError, UnknownNameError, UsageError
-from smalti.experiments.methods import FrameMaps
 from smalti.frames.source import open_source
-from smalti.geometry.affine import apply, compose, invert, square
+from smalti.geometry.linear_maps import apply, compose, invert, square
+from smalti.progress import Silence
 from smalti.project.entries import AnswerEntry, FrameEntry, Role
-from smalti.project.lock import ProjectLock
 from smalti.project.project import Project
+from smalti.project.project_lock import ProjectLock
 from smalti.records import Answer, Author, Pair, Suggestion, Verdict
-from smalti.replaying import difference
-from smalti.replaying.difference import Difference
-from smalti.replaying.order import AS_ASKED, Order, Step
-from smalti.replaying.recollection import recollect
-from smalti.replaying.replay import replay
-from smalti.synthetic.path import raster as raster_path
-from smalti.synthetic.sequence import SyntheticSequence
+from smalti_lab import replay as difference
+from smalti_lab.experiments.methods import FrameMaps
+from smalti_lab.replay import AS_ASKED, Difference, Order, Step, recollect, replay
+from smalti_lab.synthetic.camera_path import raster as raster_path
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 from tests.building.filmed import HANDLING, SCENE_SIZE, TINY, TrueMatcher, scene, write_images
 from tests.worlds import OUTLINE, measured, random_walk, raster
 

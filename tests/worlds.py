@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.engine.equations import System
 from smalti.engine.links import Link, fit_link
-from smalti.engine.system import System
-from smalti.geometry.affine import compose
+from smalti.geometry.homographies import AFFINE, PROJECTIVE, Family, apply_map, exponential, normalise
 from smalti.geometry.lens import Lens
-from smalti.geometry.maps import AFFINE, PROJECTIVE, Family, apply_map, exponential, normalise
+from smalti.geometry.linear_maps import compose
 from smalti.geometry.outline import Outline
 from smalti.records import Homographies, Landmarks, Pair, Points, Transforms
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from smalti.compiled import compiled
 from smalti.rendering.mosaic import Mosaic
-from smalti.synthetic.resampling import resample
-from smalti.synthetic.scene import procedural_scene
+from smalti_lab.synthetic.resampling import resample
+from smalti_lab.synthetic.scene import procedural_scene
 
 WIDTH, HEIGHT = 640, 480
 STEP_X, STEP_Y = 520, 384

@@ -12,14 +12,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.geometry.affine import square
+from smalti.geometry.linear_maps import square
 from smalti.rendering.canvas import Canvas
 from smalti.rendering.mosaic import Mosaic
-from smalti.synthetic.degradation import Degradation
-from smalti.synthetic.handling import Handling
-from smalti.synthetic.path import raster, wander
-from smalti.synthetic.scene import load_scene, procedural_scene
-from smalti.synthetic.sequence import SyntheticSequence
+from smalti_lab.synthetic.camera_path import Handling, raster, wander
+from smalti_lab.synthetic.degradation import Degradation
+from smalti_lab.synthetic.scene import load_scene, procedural_scene
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 
 DATA = Path(os.environ.get("SMALTI_DATA", Path(__file__).parents[3] / "shared" / "data"))
 PICTURE = DATA / "large_images" / "caliterra_IMG_9419_4000x3000.jpg"

@@ -1,4 +1,4 @@
-"""What every loop does with answers, whoever adjusts them: `smalti.loop` and `smalti.paper` fill in the rest."""
+"""What every loop does with answers, whoever adjusts them: `smalti.active_loop` and `smalti.paper` fill in the rest."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.agents.agent import ask
-from smalti.agents.consultation import Anywhere, Consultation
+from smalti.agents.agent import Anywhere, Consultation, ask
 from smalti.records import Answer, Expectation, Landmarks, Pair, Verdict
 
 PAIR = Pair(2, 5)

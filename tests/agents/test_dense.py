@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from smalti.agents import dense
-from smalti.agents.dense import DenseAgent
+from smalti.agents import matcher as dense
+from smalti.agents.matcher import DenseAgent
 from smalti.records import Answer, Expectation, Pair
 
 PAIR = Pair(2, 7)

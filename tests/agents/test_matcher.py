@@ -8,9 +8,9 @@ import pytest
 from smalti.agents.matcher import CallableAgent, KeypointAgent
 from smalti.errors import UsageError
 from smalti.geometry.outline import Outline
-from smalti.paper.affine_links import fit_affine_link
+from smalti.paper.linear_adjustment import fit_affine_link
 from smalti.records import Answer, Pair, Verdict
-from smalti.registration.fitting import FitSettings
+from smalti.registration.robust_fit import FitSettings
 from tests.registration.scenes import apart, flight, keypoints, largest_error, overlapping
 
 PAIR = Pair(1, 3)

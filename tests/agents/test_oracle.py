@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smalti.agents import OracleAgent
-from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
-from smalti.geometry.affine import apply, compose, invert
+from smalti.geometry.linear_maps import apply, compose, invert
 from smalti.records import Answer, Landmarks, Pair, Verdict
+from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
+from smalti_lab.simulated_agents import OracleAgent
 
 RASTER = raster(12)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.agents.person import SimulatedPerson
 from smalti.errors import UsageError
 from smalti.records import Answer, Author, Landmarks, Pair, Verdict
+from smalti_lab.simulated_agents import SimulatedPerson
 
 SIZE = 200
 RADIUS = 90.0

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smalti.agents import PrecomputedAgent
+from smalti.agents.agent import PrecomputedAgent
 from smalti.errors import PairError, TableError
 from smalti.records import Landmarks, Pair, Verdict
 

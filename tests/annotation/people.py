@@ -10,11 +10,11 @@ import numpy as np
 
 from smalti.annotation.messages import GiveAnswer, Landmark, Queue, RemoveAnswer, Step
 from smalti.annotation.session import Session
-from smalti.building.settings import BuildSettings
-from smalti.geometry.affine import apply, compose, invert
-from smalti.synthetic.export import write_frames
-from smalti.synthetic.path import raster
-from smalti.synthetic.sequence import SyntheticSequence
+from smalti.building.build_settings import BuildSettings
+from smalti.geometry.linear_maps import apply, compose, invert
+from smalti_lab.synthetic.camera_path import raster
+from smalti_lab.synthetic.synthetic_files import write_frames
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 from tests.building.filmed import HANDLING, SCENE_SIZE, TINY, TrueMatcher, copied, scene
 
 CARE_PX = 1.0

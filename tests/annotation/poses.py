@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy.linalg import expm
 from scipy.optimize import least_squares, minimize_scalar
 
-from smalti.annotation.handwriting import SIGMA_PX
+from smalti.annotation.landmark_messages import SIGMA_PX
 from smalti.annotation.messages import Origin
+from smalti.geometry.homographies import AFFINE, PROJECTIVE, apply_map
 from smalti.geometry.lens import Lens
-from smalti.geometry.maps import AFFINE, PROJECTIVE, apply_map
 from smalti.geometry.outline import Outline
 
 FILE = Path(__file__).parents[2] / "web" / "src" / "model" / "pose.examples.json"

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2, norm
 
 from smalti.annotation.messages import CheckLandmarks
-from smalti.annotation.surprise import FIRST_SCALE, Surprise
+from smalti.annotation.session_state import FIRST_SCALE, Surprise
 from smalti.engine.links import seen_and_rows
 from tests.annotation.people import answer, answer_next, fresh, give, marks, opened
 from tests.building.filmed import copied

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from smalti.annotation import foresight
+from smalti.annotation import precompute as foresight
 from smalti.annotation.messages import CheckLandmarks
-from smalti.suggestion.lessons import Lessons
+from smalti.suggestion.expected_gain import Lessons
 from tests.annotation.people import answer_next, give, marks, opened
 
 PATIENCE_SECONDS = 60

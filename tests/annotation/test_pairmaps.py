@@ -7,13 +7,13 @@ import base64
 import numpy as np
 import pytest
 
-from smalti.annotation import pairmaps
+from smalti.active_loop import ActiveLoop
+from smalti.annotation import pair_maps as pairmaps
 from smalti.annotation.messages import MapKind
-from smalti.annotation.pairmaps import PairMatrix, matrix_of, reduce
-from smalti.experiments.worlds import OUTLINE, raster
-from smalti.loop import ActiveLoop
+from smalti.annotation.pair_maps import PairMatrix, matrix_of, reduce
 from smalti.records import Answer, Pair, Suggestion
-from smalti.suggestion.view import View
+from smalti.suggestion.state_view import View
+from smalti_lab.experiments.worlds import OUTLINE, raster
 
 LOGARITHMIC = [MapKind.INFORMATIVENESS, MapKind.REWARD]
 

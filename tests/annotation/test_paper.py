@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from smalti.annotation.messages import CheckLandmarks, MapKind
-from smalti.annotation.states import expect
-from smalti.building.progress import Silence
+from smalti.annotation.session_state import expect
+from smalti.progress import Silence
 from smalti.records import Pair
 from tests.annotation.people import answer_next, error_px, give, marks, opened, undo
 

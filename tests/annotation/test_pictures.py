@@ -10,13 +10,13 @@ import cv2
 import numpy as np
 import pytest
 
-from smalti.annotation import pictures as module
-from smalti.annotation.pictures import Pictures
-from smalti.building.progress import Silence
+from smalti.annotation import page_pictures as module
+from smalti.annotation.page_pictures import Pictures
 from smalti.errors import InputError, OutputError, UsageError
 from smalti.frames.source import open_source
+from smalti.interchange.atomic_files import replacing
+from smalti.progress import Silence
 from smalti.project.project import Project
-from smalti.rendering.formats.files import replacing
 from tests.building.filmed import TINY, tiny_images, tiny_video
 
 FRAMES = 12

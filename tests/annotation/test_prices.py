@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from smalti.annotation.prices import SECONDS_OF_NO, SECONDS_OF_YES, priced
-from smalti.experiments.worlds import OUTLINE, raster
-from smalti.loop import ActiveLoop
+from smalti.active_loop import ActiveLoop
+from smalti.annotation.answer_history import SECONDS_OF_NO, SECONDS_OF_YES, priced
 from smalti.project.entries import AnswerEntry, Role
 from smalti.records import Answer, Author, Pair
 from smalti.suggestion.strategy import Smalti
+from smalti_lab.experiments.worlds import OUTLINE, raster
 
 WORLD = raster(20)
 AGENT = WORLD.agent(1)

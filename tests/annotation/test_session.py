@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.annotation.course import Course
+from smalti.active_loop import ActiveLoop
+from smalti.annotation.answer_history import Course
+from smalti.annotation.auto_answer import DOUBTFUL_OVERLAP, is_sure
 from smalti.annotation.messages import CheckLandmarks, Landmark, Origin, Queue
-from smalti.annotation.opinion import DOUBTFUL_OVERLAP, is_sure
-from smalti.annotation.question import make_question
+from smalti.annotation.overview import make_question
 from smalti.annotation.session import Session
-from smalti.building import conclusion
+from smalti.building import delivery as conclusion
 from smalti.building.build import build
-from smalti.building.progress import Silence
 from smalti.errors import (
     ChangedMeanwhileError,
     LandmarkError,
@@ -22,15 +22,15 @@ from smalti.errors import (
     SingularSystemError,
     UsageError,
 )
-from smalti.experiments.worlds import OUTLINE, raster
-from smalti.geometry.affine import apply, compose, invert
+from smalti.geometry.homographies import apply_map
 from smalti.geometry.lens import Lens
-from smalti.geometry.maps import apply_map
-from smalti.loop import ActiveLoop
+from smalti.geometry.linear_maps import apply, compose, invert
+from smalti.progress import Silence
+from smalti.project.answer_store import Store
 from smalti.project.entries import Act, FrameEntry, LinkState, Role
 from smalti.project.project import Project
-from smalti.project.store import Store
 from smalti.records import Answer, Author, Pair, Verdict
+from smalti_lab.experiments.worlds import OUTLINE, raster
 from tests.annotation.people import (
     answer,
     answer_next,
@@ -231,7 +231,7 @@ def test_what_is_computed_ahead_changes_nothing(base, tmp_path, monkeypatch):
     ends = []
     for foresight in (True, False):
         if not foresight:
-            monkeypatch.setattr("smalti.annotation.foresight.Foresight.look_ahead", lambda self, moment: None)
+            monkeypatch.setattr("smalti.annotation.precompute.Foresight.look_ahead", lambda self, moment: None)
         with opened(fresh(base, tmp_path / str(foresight))) as session:
             for verdict in ("no", "unsure", "no"):
                 question = session.question()
@@ -274,7 +274,7 @@ def test_a_project_takes_no_other_folder(folder, tmp_path):
 def test_the_matcher_answers_what_it_is_sure_of_and_a_person_the_rest(folder, monkeypatch):
     # A matcher that is never sure where frame 3 is concerned.
     monkeypatch.setattr(
-        "smalti.annotation.clerk.is_sure", lambda answer, loop, earlier: 3 not in (answer.pair.i, answer.pair.j)
+        "smalti.annotation.auto_answer.is_sure", lambda answer, loop, earlier: 3 not in (answer.pair.i, answer.pair.j)
     )
     with opened(folder, queue=Queue.DOUBTFUL) as session:
         session._clerk.wait()

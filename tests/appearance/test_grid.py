@@ -5,9 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.appearance.grid import GridWords, grid_signatures
-from smalti.appearance.patches import CELL, DESCRIPTOR_LENGTH, STRIDE_PX, describe_patches
-from smalti.appearance.words import count_words, learn_words
+from smalti.appearance.patch_words import (
+    CELL,
+    DESCRIPTOR_LENGTH,
+    STRIDE_PX,
+    GridWords,
+    describe_patches,
+    grid_signatures,
+)
+from smalti.appearance.visual_words import count_words, learn_words
 from smalti.errors import InputError
 from tests.frames.scenes import make_scene
 
@@ -123,7 +129,7 @@ def test_the_same_seed_gives_the_same_signatures_and_another_does_not():
 
 
 def test_words_are_learned_on_a_sample_spread_over_a_long_sequence(monkeypatch):
-    monkeypatch.setattr("smalti.appearance.grid.SAMPLED_FRAMES", 4)
+    monkeypatch.setattr("smalti.appearance.patch_words.SAMPLED_FRAMES", 4)
     asked = []
 
     def look(numbers):
@@ -143,7 +149,7 @@ def test_words_learned_on_a_sample_count_every_patch_of_any_frame():
 
 
 def test_a_long_sequence_is_learned_from_a_fair_choice_of_its_patches(monkeypatch):
-    monkeypatch.setattr("smalti.appearance.grid.TRAINING_DESCRIPTORS", 100)
+    monkeypatch.setattr("smalti.appearance.patch_words.TRAINING_DESCRIPTORS", 100)
     frames = [(np.full((1, 1), n, np.uint8), WHOLE[:1, :1]) for n in range(50)]
     seen = []
 
@@ -151,7 +157,7 @@ def test_a_long_sequence_is_learned_from_a_fair_choice_of_its_patches(monkeypatc
         return np.full((40, 3), gray[0, 0], np.float32)
 
     monkeypatch.setattr(
-        "smalti.appearance.grid.learn_words", lambda chosen, *_: seen.append(chosen[:, 0]) or chosen[:5]
+        "smalti.appearance.patch_words.learn_words", lambda chosen, *_: seen.append(chosen[:, 0]) or chosen[:5]
     )
     GridWords.learn(frames, describe=describe)
     assert len(seen[0]) == 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.appearance.words import CELL_PX, FEWEST_CELLS, WORDS, learn_words, signatures_of, strongest_of_cells
+from smalti.appearance.visual_words import CELL_PX, FEWEST_CELLS, WORDS, learn_words, signatures_of, strongest_of_cells
 from smalti.geometry.outline import Outline
 from smalti.registration.keypoints import NO_KEYPOINTS, Keypoints
 from tests.registration.scenes import FRAME_SIZE, FRAMES, apart, keypoints, overlapping

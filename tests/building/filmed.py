@@ -17,14 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.building.build import build
-from smalti.geometry.affine import apply, compose, invert
+from smalti.geometry.linear_maps import apply, compose, invert
 from smalti.project.project import Project
 from smalti.records import Landmarks, Pair
-from smalti.synthetic.export import write_frames, write_video
-from smalti.synthetic.handling import Handling
-from smalti.synthetic.path import CameraPath, raster, wander
-from smalti.synthetic.scene import procedural_scene
-from smalti.synthetic.sequence import SyntheticSequence
+from smalti_lab.synthetic.camera_path import CameraPath, Handling, raster, wander
+from smalti_lab.synthetic.scene import procedural_scene
+from smalti_lab.synthetic.synthetic_files import write_frames, write_video
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 
 SCENE_SIZE = (700, 500)
 HANDLING = Handling(heading_degrees=8, zoom=0.04, shake_px=1.0, shake_degrees=0.5)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import smalti
-from smalti.cli.information import closing_words
+from smalti.cli.build_command import closing_words
 from tests.building.filmed import along, error_px, joined, write_images
 
 

@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from smalti.agents.person import SimulatedPerson
+from smalti.active_loop import StopRule
 from smalti.annotation.opening import LEAST_PART
-from smalti.building.groundwork import lay_groundwork
-from smalti.building.progress import Silence
-from smalti.building.settings import BuildSettings
-from smalti.loop import StopRule
+from smalti.building.build_settings import BuildSettings
+from smalti.building.preparation import lay_groundwork
+from smalti.progress import Silence
 from smalti.project.project import Project
 from smalti.records import Pair
-from smalti.synthetic.endoscopy.disturbance import Disturbance
-from smalti.synthetic.endoscopy.sequence import EndoscopeSequence
-from smalti.synthetic.endoscopy.settings import EndoscopeSettings
-from smalti.synthetic.scene import procedural_scene
+from smalti_lab.endoscopy.disturbance import Disturbance
+from smalti_lab.endoscopy.endoscope_sequence import EndoscopeSequence
+from smalti_lab.endoscopy.endoscope_settings import EndoscopeSettings
+from smalti_lab.simulated_agents import SimulatedPerson
+from smalti_lab.synthetic.scene import procedural_scene
 
 SIDE, FRAMES = 260, 60
 

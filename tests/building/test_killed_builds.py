@@ -14,7 +14,7 @@ import pytest
 
 import smalti
 from smalti.project.entries import Role
-from smalti.synthetic.export import write_video
+from smalti_lab.synthetic.synthetic_files import write_video
 from tests.building.walks import walk
 
 ROOT = Path(__file__).parents[2]

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import smalti
-from smalti.cli.information import described
-from smalti.geometry.homography import project as project_points
+from smalti.cli.build_command import described
+from smalti.geometry.homographies import project_points
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
-from smalti.synthetic.path import raster
-from smalti.synthetic.scene import procedural_scene
-from smalti.synthetic.sequence import SyntheticSequence
+from smalti_lab.synthetic.camera_path import raster
+from smalti_lab.synthetic.scene import procedural_scene
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 from tests.building.filmed import HANDLING, error_px, write_images
 
 SCENE_SIZE, MARGIN = (700, 500), 30

@@ -8,14 +8,14 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 import smalti
-from smalti.geometry.affine import apply
+from smalti.active_loop import ActiveLoop
 from smalti.geometry.lens import Lens
-from smalti.loop import ActiveLoop
+from smalti.geometry.linear_maps import apply
 from smalti.project.entries import LinkState
 from smalti.records import Answer, Landmarks, Pair
-from smalti.synthetic.export import write_frames
-from smalti.synthetic.path import wander
-from smalti.synthetic.sequence import SyntheticSequence
+from smalti_lab.synthetic.camera_path import wander
+from smalti_lab.synthetic.synthetic_files import write_frames
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 from tests.building.filmed import HANDLING, SCENE_SIZE, TINY, TrueMatcher, error_px, scene
 from tests.film.projects import CHAIN, LOOPS, OUTLINE, Plan, landmarks_of
 from tests.rendering.scene import shift, turn

@@ -6,12 +6,12 @@ import cv2
 import numpy as np
 import pytest
 
-from smalti.building.groundwork import lay_groundwork
-from smalti.building.matching import Trial
-from smalti.building.progress import Silence
-from smalti.building.settings import BuildSettings
+from smalti.building.build_settings import BuildSettings
+from smalti.building.matcher_choice import Trial
+from smalti.building.preparation import lay_groundwork
 from smalti.errors import UnknownNameError
 from smalti.frames.source import open_source
+from smalti.progress import Silence
 from smalti.project.entries import Role
 from smalti.project.project import Project
 from tests.building.filmed import strips, write_images

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import smalti
-from smalti.cli.information import closing_words
+from smalti.cli.build_command import closing_words
 from smalti.cli.main import main
 from tests.building.filmed import TINY, along, error_px, scene, write_images
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import smalti
-from smalti.cli.information import closing_words
+from smalti.cli.build_command import closing_words
 from smalti.errors import ProjectError, UsageError
 from smalti.project.entries import Role
 from tests.building.filmed import TINY, TrueMatcher, error_px, tiny, tiny_images

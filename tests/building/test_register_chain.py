@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from smalti.building.chain import register_chain
+from smalti.engine.equations import System
 from smalti.engine.links import fit_link, map_in_pixels
-from smalti.engine.system import System
-from smalti.geometry.maps import PROJECTIVE
+from smalti.geometry.homographies import PROJECTIVE
 from smalti.project.entries import Role
 from smalti.records import Answer, Expectation, Landmarks, Pair
 from tests.worlds import OUTLINE, measured

@@ -10,9 +10,9 @@ import pytest
 import smalti
 from smalti.project.entries import Role
 from smalti.records import Pair
-from smalti.synthetic.export import write_frames
-from smalti.synthetic.path import wander
-from smalti.synthetic.sequence import SyntheticSequence
+from smalti_lab.synthetic.camera_path import wander
+from smalti_lab.synthetic.synthetic_files import write_frames
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 from tests.building.filmed import (
     HANDLING,
     SCENE_SIZE,

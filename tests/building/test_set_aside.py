@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import smalti
-from smalti.building.results import place_asides
-from smalti.geometry.affine import square
+from smalti.building.build_results import place_asides
 from smalti.geometry.lens import Lens
+from smalti.geometry.linear_maps import square
 from smalti.project.entries import FrameEntry, Placement, Role
 from smalti.records import Answer
 from tests.building.filmed import error_px, tiny, true_landmarks, write_images

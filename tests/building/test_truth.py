@@ -14,8 +14,7 @@ from smalti.errors import ProjectError, UnknownNameError, UsageError
 from smalti.interchange.landmarks_csv import read_landmarks
 from smalti.project.entries import LinkState, Role
 from smalti.project.project import Project
-from smalti.project.state import state_of
-from smalti.project.uncertainty import Uncertainty
+from smalti.project.uncertainty import Uncertainty, state_of
 from tests.building.filmed import (
     FILES,
     TINY,

@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.synthetic.handling import Handling
-from smalti.synthetic.path import CameraPath, wander
-from smalti.synthetic.scene import procedural_scene
-from smalti.synthetic.sequence import SyntheticSequence
+from smalti_lab.synthetic.camera_path import CameraPath, Handling, wander
+from smalti_lab.synthetic.scene import procedural_scene
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 
 SCENE = (700, 500)
 FRAME = (240, 180)

@@ -16,10 +16,11 @@ import httpx
 import pytest
 
 from smalti.annotation.messages import Queue
-from smalti.cli import annotate as command
+from smalti.cli import annotate_command as command
 from smalti.cli.main import main
-from smalti.server import page_files, serving
-from smalti.server.address import listen
+from smalti.server import app as page_files
+from smalti.server import serving
+from smalti.server.serving import listen
 from tests.server.desks import PAGE, wait_until
 from tests.server.fake_session import FakeSession
 from tests.server.projects import prepared_tiny

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from smalti.building import settings
-from smalti.cli import build as command
+from smalti.building import build_settings as settings
+from smalti.cli import build_command as command
 from smalti.cli.main import main
-from smalti.geometry.maps import FAMILIES
+from smalti.geometry.homographies import FAMILIES
 from smalti.project.project import Project
-from smalti.synthetic.export import write_frames, write_video
+from smalti_lab.synthetic.synthetic_files import write_frames, write_video
 from tests.building.walks import FRAME, FRAMES, truth_error_px, walk
 
 ROOT = Path(__file__).parents[2]
@@ -257,7 +257,7 @@ def test_ctrl_c_in_a_compiled_kernel_is_an_interrupt_too(monkeypatch, capsys):
         except SystemError as error:
             raise SystemError("returned a result with an exception set") from error
 
-    monkeypatch.setattr("smalti.cli.build.run", fail)
+    monkeypatch.setattr("smalti.cli.build_command.run", fail)
     assert main(["build", "nowhere.mp4"]) == 130
     assert capsys.readouterr().err == "smalti: interrupted; the same command goes on where it stopped\n"
 
@@ -266,6 +266,6 @@ def test_any_other_system_error_is_not_hidden(monkeypatch):
     def fail(options):
         raise SystemError("something else")
 
-    monkeypatch.setattr("smalti.cli.build.run", fail)
+    monkeypatch.setattr("smalti.cli.build_command.run", fail)
     with pytest.raises(SystemError, match="something else"):
         main(["build", "nowhere.mp4"])

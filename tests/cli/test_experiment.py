@@ -8,13 +8,13 @@ import sys
 import pytest
 
 from smalti import __version__
-from smalti.cli import experiment
 from smalti.cli.main import main
-from smalti.experiments.experiment import EXPERIMENTS
-from smalti.experiments.looks import LOOKS
-from smalti.experiments.methods import STRATEGIES
-from smalti.experiments.shelf import UNFINISHED
-from smalti.geometry.maps import FAMILIES
+from smalti.geometry.homographies import FAMILIES
+from smalti_lab import experiment_command as experiment
+from smalti_lab.experiments.experiment import EXPERIMENTS
+from smalti_lab.experiments.methods import STRATEGIES
+from smalti_lab.experiments.run_store import UNFINISHED
+from smalti_lab.experiments.runs import LOOKS
 
 SMALL = ["experiment", "raster", "--frames", "12", "--queries", "1", "--seeds", "1", "--strategies", "xia"]
 
@@ -22,7 +22,7 @@ SMALL = ["experiment", "raster", "--frames", "12", "--queries", "1", "--seeds", 
 @pytest.fixture
 def without_figures(monkeypatch):
     """Figures take seconds; tests/experiments/test_study.py looks at them."""
-    monkeypatch.setattr("smalti.experiments.report.draw_figures", lambda *_: None)
+    monkeypatch.setattr("smalti_lab.experiments.study_report.draw_figures", lambda *_: None)
 
 
 def test_a_small_experiment_says_where_its_files_are(tmp_path, capsys, without_figures):

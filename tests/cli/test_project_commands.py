@@ -12,10 +12,10 @@ from PIL import Image
 
 import smalti
 from smalti.cli.main import main
-from smalti.geometry.affine import apply, compose, invert
+from smalti.geometry.linear_maps import apply, compose, invert
 from smalti.interchange.landmarks_csv import write_landmarks
 from smalti.records import Landmarks, Pair
-from smalti.synthetic.export import write_video
+from smalti_lab.synthetic.synthetic_files import write_video
 from tests.building.walks import FRAMES, truth_error_px, walk
 
 BUDGET = 6

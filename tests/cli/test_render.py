@@ -11,10 +11,10 @@ from PIL import Image
 
 import smalti
 from smalti.cli.main import main
-from smalti.cli.render import BLENDS, MAPS
-from smalti.geometry.affine import apply
+from smalti.cli.project_commands import BLENDS, MAPS
+from smalti.geometry.linear_maps import apply
 from smalti.rendering import mosaic as renderer
-from smalti.synthetic.export import write_video
+from smalti_lab.synthetic.synthetic_files import write_video
 from tests.building.walks import walk
 
 

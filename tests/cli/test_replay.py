@@ -9,12 +9,11 @@ import re
 import pytest
 from PIL import Image
 
-from smalti.cli import replay as command
 from smalti.errors import OutputError, UnknownNameError
 from smalti.project.project import Project
 from smalti.records import Pair, Verdict
-from smalti.replaying.order import AS_ASKED, Order, Replay, Step
-from smalti.replaying.replay import replay
+from smalti_lab import replay_command as command
+from smalti_lab.replay import AS_ASKED, Order, Replay, Step, replay
 from tests.test_replay import ANSWERS, make_project
 
 
@@ -99,7 +98,7 @@ def test_an_unknown_strategy_is_refused(folder):
 
 def test_a_place_that_cannot_be_written_is_refused_before_the_replay(folder, tmp_path, monkeypatch):
     (tmp_path / "taken").write_text("")
-    monkeypatch.setattr("smalti.replaying.replay.replay", lambda *_, **__: pytest.fail("it was replayed first"))
+    monkeypatch.setattr("smalti_lab.replay.replay", lambda *_, **__: pytest.fail("it was replayed first"))
     with pytest.raises(OutputError, match="taken: cannot be written"):
         run(folder, "--out", tmp_path / "taken", "-q")
 
@@ -108,7 +107,7 @@ def test_an_interrupted_replay_leaves_no_files(folder, tmp_path, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("smalti.loop.ActiveLoop.run", interrupt)
+    monkeypatch.setattr("smalti.active_loop.ActiveLoop.run", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run(folder, "--out", tmp_path, "-q")
     assert list(tmp_path.iterdir()) == []

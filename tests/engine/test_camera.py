@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from smalti.engine.camera import KIND_OF_ATTITUDE, KIND_OF_MOTION, KINDS, Camera, attitudes, motions
-from smalti.geometry.maps import BASIS, FAMILIES, PROJECTIVE, exponential
+from smalti.engine.camera_priors import KIND_OF_ATTITUDE, KIND_OF_MOTION, KINDS, Camera, attitudes, motions
+from smalti.geometry.homographies import BASIS, FAMILIES, PROJECTIVE, exponential
 from tests.worlds import flight
 
 TILTED = (0.0, 0.0, 0.5, 0.2, 0.1, 0.1, 0.1, 0.1)

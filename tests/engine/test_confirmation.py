@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from smalti.engine.confirmation import are_confirmed, hanging_frames
+from smalti.engine.link_confirmation import are_confirmed, hanging_frames
 
 FRAMES = 9
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from smalti.engine import covariance as module
 from smalti.engine.covariance import Covariance
-from smalti.engine.places import FAR
-from smalti.engine.relations import Relations
-from smalti.engine.ways import PRODUCT_OF, Climber
-from smalti.geometry.maps import AFFINE, ENTRIES, FAMILIES, PROJECTIVE, Family, apply_map, exponential
+from smalti.engine.elimination_paths import PRODUCT_OF, Climber
+from smalti.engine.link_prediction import Relations
+from smalti.engine.relative_position import FAR
+from smalti.geometry.homographies import AFFINE, ENTRIES, FAMILIES, PROJECTIVE, Family, apply_map, exponential
 from smalti.geometry.outline import Outline
 from smalti.sparse.cholesky import BlockCholesky
 from smalti.sparse.pattern import Pattern

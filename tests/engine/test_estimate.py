@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from smalti.engine.estimate import begin, refine_on_landmarks
-from smalti.engine.judgement import estimate
 from smalti.engine.links import fit_link
-from smalti.engine.noise import MATCHER, PERSON
-from smalti.geometry.maps import FAMILIES, apply_map
+from smalti.engine.robust_estimate import estimate
+from smalti.engine.variance_components import MATCHER, PERSON
+from smalti.geometry.homographies import FAMILIES, apply_map
 from smalti.records import Landmarks, Pair
 from tests.worlds import OUTLINE, across, flight
 

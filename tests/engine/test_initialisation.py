@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.engine.camera import Camera
+from smalti.engine.camera_priors import Camera
 from smalti.engine.initialisation import first_guess
 from smalti.engine.rows import Weights, linearise
 from smalti.engine.solution import solve
-from smalti.geometry.maps import FAMILIES, SIMILARITY, exponential, normalise
+from smalti.geometry.homographies import FAMILIES, SIMILARITY, exponential, normalise
 from tests.worlds import across, flight
 
 TURNING = {name: family for name, family in FAMILIES.items() if family.freedom > 2}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.engine.lens_search import FEWEST_LANDMARKS, FEWEST_PAIRS, find_lens
+from smalti.engine.lens_estimation import FEWEST_LANDMARKS, FEWEST_PAIRS, find_lens
 from smalti.geometry.lens import Lens
 from smalti.records import Landmarks
 from tests.worlds import OUTLINE, flight

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from smalti.engine.link_prediction import velocities
 from smalti.engine.links import (
     MOST_LANDMARKS,
     fit_link,
@@ -16,10 +17,18 @@ from smalti.engine.links import (
     seen_and_rows,
     spread_out,
 )
-from smalti.engine.relations import velocities
 from smalti.errors import LandmarkError
+from smalti.geometry.homographies import (
+    FAMILIES,
+    PROJECTIVE,
+    RIGID,
+    SIMILARITY,
+    TRANSLATION,
+    apply_map,
+    exponential,
+    normalise,
+)
 from smalti.geometry.lens import Lens
-from smalti.geometry.maps import FAMILIES, PROJECTIVE, RIGID, SIMILARITY, TRANSLATION, apply_map, exponential, normalise
 from smalti.records import Landmarks, Pair
 from tests.worlds import OUTLINE, Flight, flight
 

@@ -9,14 +9,14 @@ from functools import cache
 import numpy as np
 import pytest
 
-from smalti.engine.camera import KINDS, Camera
+from smalti.engine.camera_priors import KINDS, Camera
 from smalti.engine.estimate import begin
-from smalti.engine.judgement import estimate
 from smalti.engine.links import fit_link
-from smalti.engine.noise import ALIKE, CHAIN, MATCHER, PERSON, Check, Knowledge, learn_trust, scatter
+from smalti.engine.robust_estimate import estimate
 from smalti.engine.rows import Weights, hold, linearise, normal_equations
 from smalti.engine.solution import solve
-from smalti.geometry.maps import FAMILIES, PROJECTIVE, SIMILARITY, apply_map, exponential
+from smalti.engine.variance_components import ALIKE, CHAIN, MATCHER, PERSON, Check, Knowledge, learn_trust, scatter
+from smalti.geometry.homographies import FAMILIES, PROJECTIVE, SIMILARITY, apply_map, exponential
 from smalti.records import Landmarks, Pair
 from tests.worlds import OUTLINE, STEADY, Flight, across, at_places, flight
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smalti.engine import covariance as module
-from smalti.geometry.maps import AFFINE, FAMILIES, PROJECTIVE, SIMILARITY, TRANSLATION
+from smalti.geometry.homographies import AFFINE, FAMILIES, PROJECTIVE, SIMILARITY, TRANSLATION
 from tests.engine.test_covariance import OUTLINE, random_maps, straight_chain, world
 
 ROUNDING = 1e-9

@@ -9,15 +9,15 @@ from functools import cache
 import numpy as np
 import pytest
 
-from smalti.engine.camera import Camera
+from smalti.engine.camera_priors import Camera
 from smalti.engine.covariance import Covariance
+from smalti.engine.equations import LENS, TURN, System
 from smalti.engine.links import fit_link
 from smalti.engine.rows import OPEN_DEVIATIONS, Weights, linearise, normal_equations
 from smalti.engine.solution import solve
-from smalti.engine.system import LENS, TURN, System
 from smalti.errors import PairError, UsageError
+from smalti.geometry.homographies import FAMILIES, PROJECTIVE, SIMILARITY, TRANSLATION, exponential, normalise
 from smalti.geometry.lens import Lens
-from smalti.geometry.maps import FAMILIES, PROJECTIVE, SIMILARITY, TRANSLATION, exponential, normalise
 from smalti.records import Landmarks, Pair
 from tests.worlds import OUTLINE, across, flight
 

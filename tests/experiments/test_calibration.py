@@ -8,11 +8,16 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from smalti.experiments.calibration import calibrate, covered_share
-from smalti.experiments.effort import answers_to_reach, area_under_log, levels_by_seed
-from smalti.experiments.runs import Row, Run, RunSettings
-from smalti.experiments.study import StudySettings
-from smalti.experiments.summary import summarise
+from smalti_lab.experiments.runs import Row, Run, RunSettings
+from smalti_lab.experiments.study import StudySettings
+from smalti_lab.experiments.study_summary import (
+    answers_to_reach,
+    area_under_log,
+    calibrate,
+    covered_share,
+    levels_by_seed,
+    summarise,
+)
 
 
 def run_of(

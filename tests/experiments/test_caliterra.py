@@ -9,17 +9,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from smalti.active_loop import ActiveLoop, StopRule
 from smalti.errors import InputError, UsageError
-from smalti.experiments.caliterra import Caliterra, caliterra, check_caliterra
-from smalti.experiments.matches import Matches, keep_matches, load_matches
-from smalti.experiments.methods import FrameMaps, Method
-from smalti.experiments.worlds import OUTLINE, raster
-from smalti.geometry.affine import square
 from smalti.geometry.lens import Lens
-from smalti.loop import ActiveLoop, StopRule
-from smalti.overlap.external import NoExternalModel
+from smalti.geometry.linear_maps import square
+from smalti.overlap.external_model import NoExternalModel
 from smalti.records import Answer, Landmarks, Pair
 from smalti.registration.keypoints import Keypoints
+from smalti_lab.experiments.methods import FrameMaps, Method
+from smalti_lab.experiments.real_sequence import (
+    Caliterra,
+    Matches,
+    caliterra,
+    check_caliterra,
+    keep_matches,
+    load_matches,
+)
+from smalti_lab.experiments.worlds import OUTLINE, raster
 
 DATA = Path(os.environ.get("SMALTI_DATA", Path(__file__).parents[3] / "shared" / "data"))
 FRAMES = 8
@@ -171,6 +177,6 @@ def test_real_frames_are_matched_once_and_judged_by_their_landmarks(three_frames
     state = real.start(agent, real.external, Method("paper"), StopRule(budget=1))
     assert real.relative_rmsd(real.finish(state)(state)) < 5.0
     assert real.relative_rmsd(FrameMaps.of(state)) < 10.0
-    monkeypatch.setattr("smalti.experiments.matching.match_all", lambda *_: pytest.fail("matched again"))
+    monkeypatch.setattr("smalti_lab.experiments.real_sequence.match_all", lambda *_: pytest.fail("matched again"))
     again = caliterra(3, 2, tmp_path)
     np.testing.assert_array_equal(again.matches.points_i, real.matches.points_i)

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from smalti.experiments.curves import draw_errors, draw_prediction, draw_reliability
-from smalti.experiments.runs import Row, Run
-from smalti.experiments.study import StudySettings
+from smalti_lab.experiments.figures import draw_errors, draw_prediction, draw_reliability
+from smalti_lab.experiments.runs import Row, Run
+from smalti_lab.experiments.study import StudySettings
 
 SETTINGS = StudySettings("raster", frames=24, queries=2, seeds=(1, 2), strategies=("paper", "xia"))
 

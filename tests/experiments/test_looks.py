@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.experiments.looks import MISSED, MISTAKEN, SURE, looks_named
-from smalti.experiments.wander import wander
-from smalti.experiments.worlds import World, circle, raster
+from smalti_lab.experiments.runs import MISSED, MISTAKEN, SURE, looks_named
+from smalti_lab.experiments.wander import wander
+from smalti_lab.experiments.worlds import World, circle, raster
 
 WORLDS = [
     pytest.param(raster(120), id="raster"),

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import least_squares
 
-from smalti.agents import OracleAgent
-from smalti.experiments.methods import FrameMaps
-from smalti.experiments.metrics import fit_similarity, smallest_area
-from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, World, circle, raster
-from smalti.geometry.affine import compose, square
 from smalti.geometry.lens import Lens
+from smalti.geometry.linear_maps import compose, square
 from smalti.records import Pair
+from smalti_lab.experiments.methods import FrameMaps
+from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, World, circle, raster
+from smalti_lab.simulated_agents import OracleAgent
+from smalti_lab.synthetic.truth import fit_similarity, smallest_area
 
 WORLDS = [pytest.param(raster(16), id="raster"), pytest.param(circle(32), id="circle")]
 

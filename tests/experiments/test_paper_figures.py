@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.experiments.methods import FrameMaps, Method
-from smalti.experiments.metrics import smallest_area
-from smalti.experiments.runs import Run, RunSettings, perform
-from smalti.experiments.worlds import OUTLINE, circle, raster
-from smalti.geometry.affine import square
-from smalti.loop import StopRule
+from smalti.active_loop import StopRule
+from smalti.geometry.linear_maps import square
 from smalti.paper.paper_loop import PaperLoop
+from smalti_lab.experiments.methods import FrameMaps, Method
+from smalti_lab.experiments.runs import Run, RunSettings, perform
+from smalti_lab.experiments.worlds import OUTLINE, circle, raster
+from smalti_lab.synthetic.truth import smallest_area
 
 SEEDS = (1, 2, 3, 4, 5)
 

@@ -17,18 +17,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from smalti.active_loop import ActiveLoop
 from smalti.errors import OutputError, SmaltiError, UnknownNameError, UsageError
-from smalti.experiments.experiment import experiment_named
-from smalti.experiments.methods import STRATEGIES, FrameMaps, Method
-from smalti.experiments.report import COLUMNS, curves_csv, write_reports
-from smalti.experiments.runs import Row, Run, RunSettings, perform
-from smalti.experiments.shelf import UNFINISHED, make_folder
-from smalti.experiments.study import StudySettings, conduct, conduct_all, expected_seconds
-from smalti.experiments.summary import summarise
-from smalti.experiments.worlds import circle, raster
-from smalti.loop import ActiveLoop
 from smalti.paper.paper_loop import PaperLoop
 from smalti.records import Pair
+from smalti_lab.experiments.experiment import experiment_named
+from smalti_lab.experiments.methods import STRATEGIES, FrameMaps, Method
+from smalti_lab.experiments.run_store import UNFINISHED, make_folder
+from smalti_lab.experiments.runs import Row, Run, RunSettings, perform
+from smalti_lab.experiments.study import StudySettings, conduct, conduct_all, expected_seconds
+from smalti_lab.experiments.study_report import COLUMNS, curves_csv, write_reports
+from smalti_lab.experiments.study_summary import summarise
+from smalti_lab.experiments.worlds import circle, raster
 
 SMALL = StudySettings("raster", frames=24, queries=3, seeds=(1, 2), strategies=("paper", "xia"))
 
@@ -155,7 +155,7 @@ def test_looks_and_the_noise_of_the_chain_are_those_of_the_settings():
 
 def test_kept_runs_are_not_performed_again(small_study, monkeypatch):
     folder, runs, _ = small_study
-    monkeypatch.setattr("smalti.experiments.study.hire", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr("smalti_lab.experiments.study.hire", lambda _: contextlib.nullcontext())
     again = conduct(SMALL, folder, workers=1, on_progress=lambda _: None)
     assert curves_csv(again) == curves_csv(runs)
     assert np.array_equal(again[0].pictures["exact"], runs[0].pictures["exact"])
@@ -205,7 +205,7 @@ def test_progress_counts_the_questions_of_all_studies(two_studies):
 
 def test_each_of_several_studies_keeps_its_runs_in_its_own_folder(two_studies, monkeypatch):
     studies, runs, _ = two_studies
-    monkeypatch.setattr("smalti.experiments.study.hire", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr("smalti_lab.experiments.study.hire", lambda _: contextlib.nullcontext())
     for folder, settings in studies.items():
         again = conduct(settings, folder, workers=1, on_progress=lambda _: None)
         assert curves_csv(again) == curves_csv(runs[folder])
@@ -233,8 +233,8 @@ def test_no_kept_run_is_cleared_before_every_report_is_written(tmp_path, monkeyp
         if folder.parent.name == "circle":
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("smalti.experiments.report.draw_figures", draw)
-    monkeypatch.setattr("smalti.experiments.report.summarise", lambda *_: {})
+    monkeypatch.setattr("smalti_lab.experiments.study_report.draw_figures", draw)
+    monkeypatch.setattr("smalti_lab.experiments.study_report.summarise", lambda *_: {})
     with pytest.raises(KeyboardInterrupt):
         write_reports(studies, {folder: [] for folder in studies})
     assert (tmp_path / "raster" / "curves.csv").exists()
@@ -271,7 +271,7 @@ def test_the_longest_runs_begin_first_once_it_is_known_which_they_are(tmp_path, 
         def count_answers(self):
             return 0
 
-    monkeypatch.setattr("smalti.experiments.study.hire", lambda count: contextlib.nullcontext(Pool()))
+    monkeypatch.setattr("smalti_lab.experiments.study.hire", lambda count: contextlib.nullcontext(Pool()))
     conduct(settings, tmp_path, workers=1, on_progress=lambda _: None)
     one_of_each = [("xia", 1), ("paper", 1), ("elibol", 1)]
     assert begun == [*one_of_each, ("paper", 2), ("paper", 3), ("elibol", 2), ("elibol", 3), ("xia", 2), ("xia", 3)]

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import rankdata
 
 from smalti.errors import UsageError
-from smalti.experiments.wander import LARGEST_TURN, RADIUS, STEP, wander
-from smalti.experiments.worlds import OUTLINE, World
+from smalti_lab.experiments.wander import LARGEST_TURN, RADIUS, STEP, wander
+from smalti_lab.experiments.worlds import OUTLINE, World
 
 FAR = 20
 SEEDS = (1, 2, 3)

@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from smalti.agents import OracleAgent, PrecomputedAgent
+from smalti.agents.agent import PrecomputedAgent
 from smalti.errors import UsageError
-from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, World, circle, raster
 from smalti.records import Landmarks, Pair, Verdict
+from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, World, circle, raster
+from smalti_lab.simulated_agents import OracleAgent
 
 
 @pytest.mark.parametrize("frames", [3, 8, 9, 20, 301])
@@ -69,7 +70,7 @@ def test_overlapping_pairs_are_those_that_the_oracle_says_yes_to(world: World) -
 @pytest.mark.parametrize("make", [raster, circle])
 def test_what_is_shown_in_both_does_not_depend_on_how_many_frames_are_looked_at_together(make, monkeypatch) -> None:
     pairs, points = make(40).shown_in_both
-    monkeypatch.setattr("smalti.experiments.worlds.FRAMES_AT_ONCE", 7)
+    monkeypatch.setattr("smalti_lab.experiments.worlds.FRAMES_AT_ONCE", 7)
     in_blocks = make(40).shown_in_both
     np.testing.assert_array_equal(in_blocks[0], pairs)
     np.testing.assert_array_equal(in_blocks[1], points)

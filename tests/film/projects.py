@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 
 from smalti.frames.source import open_source
-from smalti.geometry.homography import project
+from smalti.geometry.homographies import project_points
 from smalti.geometry.outline import Outline
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
 from smalti.project.project import Project
@@ -56,7 +56,7 @@ def landmarks_of(plan: Plan, i: int, j: int) -> Landmarks:
     """Sixteen points of j and where i sees them, or would if the lie were true."""
     grid = np.stack(np.meshgrid(np.linspace(4, 75, 4), np.linspace(4, 55, 4)), axis=-1).reshape(-1, 2)
     i_from_j = np.linalg.inv(TRUTH[i]) @ TRUTH[j] @ plan.lies.get((i, j), np.eye(3))
-    return Landmarks(Pair(i, j), project(i_from_j, grid), grid, 0.5)
+    return Landmarks(Pair(i, j), project_points(i_from_j, grid), grid, 0.5)
 
 
 def make_project(folder: Path, plan: Plan | None = None) -> Project:

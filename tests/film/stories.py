@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from smalti.film.story import State, Story
+from smalti.film.film_story import State, Story
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.records import Pair

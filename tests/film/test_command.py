@@ -7,7 +7,7 @@ import argparse
 import av
 import pytest
 
-from smalti.cli import film
+from smalti.cli import project_commands as film
 from smalti.cli.main import INTERRUPTED, main
 from smalti.errors import ProjectError
 from tests.film.projects import Plan, make_project

@@ -5,14 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.film.caption import Caption, describe_step, say_off
-from smalti.film.colours import ANSWER, BACKGROUND
-from smalti.film.drawing import Drawing, blend_states
-from smalti.film.lines import lay_lines
-from smalti.film.stock import Stock, read_stock
-from smalti.film.timeline import Moment, plan_timeline
-from smalti.film.view import View
-from smalti.geometry.homography import project
+from smalti.film.film_frames import Stock, read_stock
+from smalti.film.film_pictures import (
+    ANSWER,
+    BACKGROUND,
+    Caption,
+    Drawing,
+    blend_states,
+    describe_step,
+    lay_lines,
+    say_off,
+)
+from smalti.film.film_timeline import Moment, View, plan_timeline
+from smalti.geometry.homographies import project_points
 from tests.film.stories import tell
 from tests.film.test_painting import Source, plain
 from tests.rendering.scene import shift, turn
@@ -54,7 +59,7 @@ def test_the_frames_of_the_newest_answer_are_outlined(drawing):
     maps, _ = blend_states(*STORY.states[:2], moment.share)
     picture = drawing.draw(moment)
     for frame, is_outlined in ((0, True), (1, True), (2, False)):
-        corners = project(view.canvas_from_mosaic() @ maps[frame], STORY.lens.outline.corners)
+        corners = project_points(view.canvas_from_mosaic() @ maps[frame], STORY.lens.outline.corners)
         along = np.linspace(corners, np.roll(corners, -1, axis=0), 20)[4:-4].reshape(-1, 2)
         x, y = np.round(along).astype(int).T
         assert (near(picture[y, x], ANSWER).mean() > 0.6) == is_outlined
@@ -80,7 +85,7 @@ def test_the_path_leads_through_the_middles_of_the_frames_until_the_mosaic_is_fi
     view = View.of(STORY, 480)
     for moment, closeness, is_there in ((TIMELINE.moment(0.0), 0.0, True), (TIMELINE.moment(99.0), 1.0, False)):
         maps, _ = blend_states(*STORY.states[moment.before : moment.before + 2], moment.share)
-        centres = project(view.canvas_from_mosaic(closeness) @ maps, STORY.lens.outline.centre[None])[:, 0]
+        centres = project_points(view.canvas_from_mosaic(closeness) @ maps, STORY.lens.outline.centre[None])[:, 0]
         x, y = np.round(np.linspace(centres[0], centres[1], 30)).astype(int).T
         assert (drawing.draw(moment)[y, x].mean(axis=1) > GREY + 15).mean() == pytest.approx(float(is_there), abs=0.2)
 
@@ -88,7 +93,9 @@ def test_the_path_leads_through_the_middles_of_the_frames_until_the_mosaic_is_fi
 def test_halfway_between_two_states_a_frame_is_halfway():
     maps, strengths = blend_states(*STORY.states[:2], 0.5)
     corners = STORY.lens.outline.corners
-    np.testing.assert_allclose(project(maps, corners), (project(BEFORE, corners) + project(AFTER, corners)) / 2)
+    np.testing.assert_allclose(
+        project_points(maps, corners), (project_points(BEFORE, corners) + project_points(AFTER, corners)) / 2
+    )
     assert (strengths == 1).all()
 
 
@@ -111,9 +118,9 @@ def test_frames_that_are_not_placed_are_neither_painted_nor_outlined(stock):
     timeline = plan_timeline(story, 12.0)
     view = View.of(story, 480)
     picture = Drawing(story, timeline, view, stock).draw(timeline.moment(timeline.begins[0] + 0.05))
-    x, y = np.round(project(view.canvas_from_mosaic() @ AFTER[1], np.array([[60.0, 86.0]]))[0]).astype(int)
+    x, y = np.round(project_points(view.canvas_from_mosaic() @ AFTER[1], np.array([[60.0, 86.0]]))[0]).astype(int)
     assert (picture[y, x] == BACKGROUND).all()
-    x, y = np.round(project(view.canvas_from_mosaic() @ AFTER[1], np.array([[60.0, 89.5]]))[0]).astype(int)
+    x, y = np.round(project_points(view.canvas_from_mosaic() @ AFTER[1], np.array([[60.0, 89.5]]))[0]).astype(int)
     assert (picture[y - 2 : y + 3, x - 2 : x + 3] == BACKGROUND).all()
 
 

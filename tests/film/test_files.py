@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from smalti.errors import OutputError, UsageError
-from smalti.film.files import beside, format_of, write_gif, write_mp4
-from smalti.rendering.formats.files import check_place
+from smalti.film.film import beside, format_of, write_gif, write_mp4
+from smalti.interchange.atomic_files import check_place
 
 COLOURS = [(200, 40, 30), (30, 160, 60), (40, 60, 220), (22, 25, 30), (255, 184, 77), (240, 242, 245)]
 

@@ -11,8 +11,8 @@ from PIL import Image
 
 from smalti.errors import OutputError, ProjectError, UsageError
 from smalti.film.film import make_film
-from smalti.film.story import tell_story
-from smalti.film.view import View
+from smalti.film.film_story import tell_story
+from smalti.film.film_timeline import View
 from smalti.project.entries import Role
 from tests.film.projects import REFERENCE, TRUTH, Plan, make_project
 from tests.film.test_files import decode

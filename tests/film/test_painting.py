@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from smalti.errors import InputError
-from smalti.film import stock as stock_module
-from smalti.film.painting import paint
-from smalti.film.stock import choose_frames, read_stock
+from smalti.film import film_frames as stock_module
+from smalti.film.film_frames import choose_frames, paint, read_stock
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from tests.rendering.scene import Frames, colour_at, frame_of, mapped, psnr, shift, tilt, turn

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.building.results import residual_px
+from smalti.active_loop import ActiveLoop
+from smalti.building.build_results import residual_px
 from smalti.errors import ProjectError
-from smalti.film.misses import Misses
-from smalti.film.story import spread_answers, tell_story
-from smalti.geometry.homography import project as project_points
+from smalti.film.film_story import Misses, spread_answers, tell_story
+from smalti.geometry.homographies import project_points
 from smalti.geometry.lens import Lens
-from smalti.loop import ActiveLoop
 from smalti.project.entries import Role
 from smalti.records import Answer, Landmarks, Pair
 from tests.film.projects import CHAIN, CURL, FINAL, LOOPS, OUTLINE, REFERENCE, TRUTH, Plan, landmarks_of, make_project

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.film.timeline import (
+from smalti.film.film_timeline import (
     HOLD_SECONDS,
     LEAST_SECONDS,
     LONGEST_SECONDS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.film.view import View
-from smalti.geometry.homography import project
+from smalti.film.film_timeline import View
+from smalti.geometry.homographies import project_points
 from tests.film.stories import tell
 from tests.rendering.scene import shift, turn
 
@@ -18,7 +18,7 @@ def strip(frames, step, curl=0.0):
 
 def seen(view, story, state, closeness=0.0):
     """The corners of a state's frames in pixels of the picture."""
-    return project(view.canvas_from_mosaic(closeness) @ state.maps, story.lens.outline.corners).reshape(-1, 2)
+    return project_points(view.canvas_from_mosaic(closeness) @ state.maps, story.lens.outline.corners).reshape(-1, 2)
 
 
 def is_inside(view, points):

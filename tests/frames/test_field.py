@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from smalti.errors import UsageError
-from smalti.frames.field import find_field
+from smalti.frames.field_of_view import find_field
 from tests.frames.scenes import make_scene
 
 HEIGHT, WIDTH = 240, 320

@@ -3,7 +3,7 @@ import pytest
 from PIL import Image
 
 from smalti.errors import InputError
-from smalti.frames.field import read_mask
+from smalti.frames.field_of_view import read_mask
 
 MASK = np.zeros((60, 80), dtype=bool)
 MASK[10:50, 20:70] = True

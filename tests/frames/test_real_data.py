@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 import pytest
 
-from smalti.frames.field import find_field
+from smalti.frames.field_of_view import find_field
 from smalti.frames.quality import measure_frames, unusable
 from smalti.frames.source import SourceSettings, open_source
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from smalti.errors import UsageError
-from smalti.frames.settings import SourceSettings
+from smalti.frames.source_settings import SourceSettings
 
 TIMES = [k / 10 for k in range(1000)]
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from smalti.errors import UsageError
-from smalti.frames.decoder import Decoder
 from smalti.frames.source import SourceSettings, open_source
-from smalti.frames.stream import OpenedVideo
-from smalti.frames.timestamps import FrameTable
+from smalti.frames.video import Decoder
+from smalti.frames.video_index import FrameTable, OpenedVideo
 from tests.frames.scenes import HEIGHT, WIDTH, decode_plainly, draw_frame, read_number, write_video
 
 X265 = {"x265_params": "log-level=none:keyint=20:bframes=3"}

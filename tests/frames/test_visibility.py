@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from smalti.errors import UsageError
-from smalti.frames.highlights import Highlights
+from smalti.frames.occlusions import Highlights
 from smalti.frames.visibility import FrameMasks
 from tests.frames.scenes import make_scene
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smalti.geometry.affine import IDENTITY, apply, compose, homogeneous, invert, square
+from smalti.geometry.linear_maps import IDENTITY, apply, compose, homogeneous, invert, square
 
 LAWS = settings(derandomize=True, deadline=None, max_examples=50)
 

@@ -6,8 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smalti.errors import UnknownNameError
-from smalti.geometry.affine import apply, compose, invert
-from smalti.geometry.family import AFFINE, FAMILIES, SIMILARITY, TRANSLATION, Family, family_named
+from smalti.geometry.linear_maps import (
+    AFFINE,
+    FAMILIES,
+    SIMILARITY,
+    TRANSLATION,
+    Family,
+    apply,
+    compose,
+    invert,
+    linear_family_named,
+)
 
 LAWS = settings(derandomize=True, deadline=None, max_examples=30)
 each_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
@@ -139,12 +148,12 @@ def test_inverses_stay_in_the_family(family):
 
 @each_family
 def test_a_family_is_found_by_its_name(family):
-    assert family_named(family.name) is family
+    assert linear_family_named(family.name) is family
 
 
 def test_an_unknown_name_is_refused_with_the_names_there_are():
     with pytest.raises(UnknownNameError) as refusal:
-        family_named("homography")
+        linear_family_named("homography")
     assert "homography" in str(refusal.value)
     for name in ("translation", "similarity", "affine"):
         assert name in str(refusal.value)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.linalg import expm
 
 from smalti.errors import UnknownNameError
-from smalti.geometry.maps import (
+from smalti.geometry.homographies import (
     AFFINE,
     BASIS,
     FAMILIES,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smalti.errors import UsageError
-from smalti.geometry.affine import apply
+from smalti.geometry.linear_maps import apply
 from smalti.geometry.outline import Outline
 
 LAWS = settings(derandomize=True, deadline=None, max_examples=50)

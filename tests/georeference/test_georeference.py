@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smalti.errors import TableError, UsageError
-from smalti.geometry.affine import apply, square
-from smalti.georeference.georeference import fit_georeference
+from smalti.geometry.linear_maps import apply, square
+from smalti.georeference.georeferencing import fit_georeference
 from smalti.georeference.positions import Positions
 
 LAWS = settings(derandomize=True, deadline=None, max_examples=40)

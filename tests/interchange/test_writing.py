@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from smalti.errors import OutputError
-from smalti.interchange.writing import write_text
+from smalti.interchange.atomic_files import write_text
 
 
 def names(folder: Path) -> list[str]:

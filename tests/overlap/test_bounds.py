@@ -13,8 +13,8 @@ from hypothesis.extra.numpy import arrays
 from scipy.special import erf
 
 from smalti.geometry.outline import Outline
-from smalti.overlap.bounds import probability_bounds, quick_probability
-from smalti.overlap.rectangle import rectangle_probability
+from smalti.overlap.normal_probability import rectangle_probability
+from smalti.overlap.position_bounds import probability_bounds, quick_probability
 
 outlines = st.builds(
     lambda left, top, width, height: Outline(left, top, left + width, top + height),

@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
+from smalti.active_loop import ActiveLoop
 from smalti.errors import ModelError
-from smalti.experiments.worlds import OUTLINE, raster
-from smalti.loop import ActiveLoop
-from smalti.overlap.external import ExternalModel, FixedProbabilities, NoExternalModel, PositionSensor
-from smalti.overlap.signatures import WeightedSignatures
+from smalti.overlap.external_model import ExternalModel, FixedProbabilities, NoExternalModel, PositionSensor
+from smalti.overlap.weighted_signatures import WeightedSignatures
+from smalti_lab.experiments.worlds import OUTLINE, raster
 
 NO_PAIRS = np.empty((0, 2), dtype=np.int64)
 

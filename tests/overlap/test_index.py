@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.overlap.index import Index
-from smalti.overlap.looks import Looks, looks_of
+from smalti.overlap.signature_distances import Looks, looks_of
+from smalti.overlap.similar_pairs import Index
 
 FRAMES, WORDS = 300, 60
 STARTS = np.append(np.arange(0, FRAMES, 32), FRAMES)

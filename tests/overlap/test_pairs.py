@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from smalti.errors import ModelError
-from smalti.overlap.external import (
+from smalti.overlap.external_model import (
     ExternalModel,
     FixedProbabilities,
     NoExternalModel,
@@ -15,7 +15,7 @@ from smalti.overlap.external import (
     PositionSensor,
     pairwise,
 )
-from smalti.overlap.signatures import WeightedSignatures
+from smalti.overlap.weighted_signatures import WeightedSignatures
 
 FRAMES = 61
 ALL_PAIRS = np.column_stack(np.triu_indices(FRAMES, 1))
@@ -150,7 +150,7 @@ def test_a_level_of_zero_asks_for_all_pairs_and_infinity_for_none(name: str) -> 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_batches_are_no_larger_than_they_may_be(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for room in ("smalti.overlap.scan", "smalti.overlap.sensor", "smalti.overlap.index"):
+    for room in ("smalti.overlap.threshold_scan", "smalti.overlap.position_sensor", "smalti.overlap.similar_pairs"):
         monkeypatch.setattr(f"{room}.PAIRS_AT_ONCE", 100)
     starts = cut(8)
     batches = list(MODELS[name].pairs_above(np.zeros((len(starts) - 1, len(starts) - 1)), starts))
@@ -165,7 +165,7 @@ def test_batches_are_no_larger_than_they_may_be(name: str, monkeypatch: pytest.M
 def test_a_sensor_of_frames_that_are_all_near_misses_nothing(
     block: int, deviation: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("smalti.overlap.sensor.MOST_NEAR", 10)
+    monkeypatch.setattr("smalti.overlap.position_sensor.MOST_NEAR", 10)
     model, starts = some_sensor(deviation, 9), cut(block)
     exact = model.of_pairs(ALL_PAIRS)
     for seed in range(3):
@@ -249,7 +249,7 @@ def test_trained_models_of_a_family_do_not_mix_their_matrices() -> None:
 def test_many_frames_are_shared_among_cores_without_a_change_of_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for least_frames in (10_000, 0):
-        monkeypatch.setattr("smalti.overlap.sparse_looks.FRAMES_TO_SHARE", least_frames)
+        monkeypatch.setattr("smalti.overlap.sparse_signatures.FRAMES_TO_SHARE", least_frames)
         model = WeightedSignatures(some_signatures(0.1), weights=some_weights())
         found.append(collect(model, np.zeros((1, 1)), cut(FRAMES)))
     np.testing.assert_array_equal(found[0][1], found[1][1])

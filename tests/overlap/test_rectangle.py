@@ -15,7 +15,7 @@ from scipy.special import erfcx, ndtr
 from scipy.stats import multivariate_normal
 
 from smalti.geometry.outline import Outline
-from smalti.overlap.rectangle import rectangle_probability
+from smalti.overlap.normal_probability import rectangle_probability
 
 WIDE = Outline(-0.5, -0.5, 99.5, 59.5)
 SQUARE = Outline(0.0, 0.0, 100.0, 100.0)

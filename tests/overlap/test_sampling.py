@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from smalti.geometry.outline import Outline
-from smalti.overlap.rectangle import rectangle_probability
+from smalti.overlap.normal_probability import rectangle_probability
 from smalti.overlap.sampling import sampled_probability, sampled_probability_of_maps
-from smalti.paper.affine_links import fit_affine_link
 from smalti.paper.haralick import Haralick
-from smalti.paper.linear_adjustment import LinearAdjustment
+from smalti.paper.linear_adjustment import LinearAdjustment, fit_affine_link
 from smalti.records import Landmarks, Pair
 
 OUTLINE = Outline(0.0, 0.0, 100.0, 100.0)

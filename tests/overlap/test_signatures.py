@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from smalti.errors import ModelError
-from smalti.overlap.signatures import WeightedSignatures
+from smalti.overlap.weighted_signatures import WeightedSignatures
 from tests.overlap.reference import log_loss
 
 SEEDS = st.integers(0, 10_000)

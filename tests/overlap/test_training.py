@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.overlap import training
-from smalti.overlap.signatures import WeightedSignatures
+from smalti.overlap import weight_training as training
+from smalti.overlap.weighted_signatures import WeightedSignatures
 from tests.overlap.reference import best_weights, log_loss
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from smalti.overlap.truncated import mean_between
+from smalti.overlap.normal_probability import mean_between
 
 
 def between(mean, deviation, bound):

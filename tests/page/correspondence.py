@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from smalti.agents.oracle import OracleAgent
 from smalti.records import Pair
+from smalti_lab.simulated_agents import OracleAgent
 from tests.page.program import Program
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
-from smalti.geometry.affine import apply, invert
+from smalti.geometry.linear_maps import apply, invert
 from smalti.records import Landmarks, Pair
 
 PATIENCE_MS = 60_000

@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.agents.oracle import OracleAgent
-from smalti.synthetic.degradation import Degradation
-from smalti.synthetic.export import write_video
-from smalti.synthetic.handling import Handling
-from smalti.synthetic.path import circle
-from smalti.synthetic.scene import procedural_scene
-from smalti.synthetic.sequence import SyntheticSequence
+from smalti_lab.simulated_agents import OracleAgent
+from smalti_lab.synthetic.camera_path import Handling, circle
+from smalti_lab.synthetic.degradation import Degradation
+from smalti_lab.synthetic.scene import procedural_scene
+from smalti_lab.synthetic.synthetic_files import write_video
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 
 FRAMES = 40
 WIDTH, HEIGHT = 320, 240

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import Page, expect
 
-from smalti.agents.oracle import OracleAgent
 from smalti.annotation.opening import open_project
-from smalti.building.progress import Silence
-from smalti.building.settings import BuildSettings
+from smalti.building.build_settings import BuildSettings
+from smalti.progress import Silence
 from smalti.records import Answer, Author, Homographies, Landmarks, Pair
+from smalti_lab.simulated_agents import OracleAgent
 from tests.page.person import Person, Seen
 from tests.page.program import Program
 from tests.page.rounds import careful_eye, rounds

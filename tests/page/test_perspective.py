@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from smalti.geometry.homographies import apply_map
 from smalti.geometry.lens import Lens
-from smalti.geometry.maps import apply_map
 from tests.page.person import Person
 from tests.page.rounds import HEIGHT, WIDTH, rounds
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.paper.affine_links import AffineLink
+from smalti.paper.linear_adjustment import AffineLink
 from smalti.records import Landmarks, Pair, Transforms
 
 Matrix = NDArray[np.float64]

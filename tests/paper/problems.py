@@ -9,11 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.geometry.affine import apply, compose, invert
-from smalti.geometry.family import AFFINE, Family
+from smalti.geometry.linear_maps import AFFINE, Family, apply, compose, invert
 from smalti.geometry.outline import Outline
-from smalti.paper.affine_links import AffineLink, fit_affine_link
-from smalti.paper.linear_adjustment import LinearAdjustment
+from smalti.paper.linear_adjustment import AffineLink, LinearAdjustment, fit_affine_link
 from smalti.records import Landmarks, Pair, Points, Transforms
 from tests.worlds import OUTLINE, random_walk, spread_points
 

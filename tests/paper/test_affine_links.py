@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from smalti.errors import LandmarkError, PairError
-from smalti.geometry.affine import apply, homogeneous
-from smalti.geometry.family import AFFINE, FAMILIES, SIMILARITY, TRANSLATION
+from smalti.geometry.linear_maps import AFFINE, FAMILIES, SIMILARITY, TRANSLATION, apply, homogeneous
 from smalti.geometry.outline import Outline
-from smalti.paper.affine_links import fit_affine_link, pseudo_points
+from smalti.paper.linear_adjustment import fit_affine_link, pseudo_points
 from smalti.records import Landmarks, Pair
 from tests.worlds import random_map
 

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from smalti.errors import PairError, SmaltiError
-from smalti.geometry.affine import apply, compose, invert
-from smalti.geometry.family import AFFINE, FAMILIES
-from smalti.paper.affine_links import fit_affine_link
+from smalti.geometry.linear_maps import AFFINE, FAMILIES, apply, compose, invert
 from smalti.paper.centre_covariance import centre_in_other, centre_jacobian
 from smalti.paper.haralick import Haralick
+from smalti.paper.linear_adjustment import fit_affine_link
 from smalti.records import Landmarks, Pair
 from tests.paper import dense_reference
 from tests.paper.problems import Problem, measured, random_problem, raster

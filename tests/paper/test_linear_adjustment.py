@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from smalti.errors import PairError, UsageError
-from smalti.geometry.affine import compose, invert
-from smalti.geometry.family import FAMILIES, SIMILARITY, TRANSLATION
-from smalti.paper.affine_links import AffineLink, fit_affine_link
+from smalti.geometry.linear_maps import FAMILIES, SIMILARITY, TRANSLATION, compose, invert
 from smalti.paper.haralick import Haralick, best_reference
-from smalti.paper.linear_adjustment import LinearAdjustment
+from smalti.paper.linear_adjustment import AffineLink, LinearAdjustment, fit_affine_link
 from smalti.records import Pair
 from tests.paper import dense_reference
 from tests.paper.problems import Problem, measured, random_problem

@@ -8,17 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from smalti.active_loop import StopReason, StopRule
 from smalti.errors import LandmarkError, ModelError, PairError, UsageError
-from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, World, circle, raster
-from smalti.geometry.affine import square
-from smalti.loop import StopReason, StopRule
-from smalti.overlap.bounds import quick_probability
-from smalti.overlap.external import NoExternalModel
-from smalti.overlap.signatures import WeightedSignatures
+from smalti.geometry.linear_maps import square
+from smalti.overlap.external_model import NoExternalModel
+from smalti.overlap.position_bounds import quick_probability
+from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.paper.haralick import Haralick
 from smalti.paper.paper_loop import PaperLoop
-from smalti.paper.strategies import Xia
+from smalti.paper.paper_strategy import Xia
 from smalti.records import Answer, Author, Landmarks, Pair, Verdict
+from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, World, circle, raster
 
 SEED = 4
 ASKED = [(0, 39), (5, 28), (1, 39), (3, 23), (10, 32)]

@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 
 from smalti.errors import UnknownNameError
-from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, World, circle, raster
-from smalti.overlap.bounds import probability_bounds
-from smalti.overlap.external import FixedProbabilities
-from smalti.overlap.rectangle import rectangle_probability
-from smalti.overlap.signatures import WeightedSignatures
+from smalti.overlap.external_model import FixedProbabilities
+from smalti.overlap.normal_probability import rectangle_probability
+from smalti.overlap.position_bounds import probability_bounds
+from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.paper.paper_loop import PaperLoop
-from smalti.paper.strategies import (
+from smalti.paper.paper_strategy import (
     PAPER_STRATEGIES,
     Elibol,
     ExternalOnly,
@@ -32,6 +31,7 @@ from smalti.paper.strategies import (
     search_rewards,
 )
 from smalti.records import Answer, Landmarks, Pair, Verdict
+from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, World, circle, raster
 
 EVERYTHING = 10**6
 NEXT_TO_NOTHING = 1e-12

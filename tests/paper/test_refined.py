@@ -3,11 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.geometry.affine import apply, compose, invert, square
-from smalti.geometry.family import AFFINE, FAMILIES, SIMILARITY, TRANSLATION
-from smalti.paper.affine_links import fit_affine_link
-from smalti.paper.linear_adjustment import LinearAdjustment
-from smalti.paper.refined import _jacobians, _residuals, refine
+from smalti.geometry.linear_maps import AFFINE, FAMILIES, SIMILARITY, TRANSLATION, apply, compose, invert, square
+from smalti.paper.linear_adjustment import LinearAdjustment, fit_affine_link
+from smalti.paper.paper_refinement import _jacobians, _residuals, refine
 from smalti.records import Landmarks, Pair
 from tests.paper.problems import random_problem, raster
 from tests.worlds import OUTLINE, random_map

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smalti.engine.places import Centres
+from smalti.engine.relative_position import Centres
 from smalti.geometry.outline import Outline
-from smalti.overlap.bounds import probability_bounds
-from smalti.overlap.rectangle import rectangle_probability
-from smalti.paper.reward import (
+from smalti.overlap.normal_probability import rectangle_probability
+from smalti.overlap.position_bounds import probability_bounds
+from smalti.paper.paper_strategy import (
     Found,
     branch_and_bound,
     expected_informativeness,

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies
 
+from smalti.project.answer_store import Store
 from smalti.project.entries import Act, AnswerEntry, LogEntry, Role
-from smalti.project.store import Store
 from smalti.records import Answer, Author, Pair
 
 PAIRS = [Pair(0, 1), Pair(0, 2), Pair(1, 2), Pair(0, 7)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from smalti.project.store import FILE_NAME, Store
+from smalti.project.answer_store import FILE_NAME, Store
 
 
 @pytest.fixture

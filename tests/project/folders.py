@@ -7,8 +7,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from smalti.frames.settings import SourceSettings
 from smalti.frames.source import open_source
+from smalti.frames.source_settings import SourceSettings
 from smalti.project.entries import FrameEntry, LinkState, Role
 from smalti.project.project import Project
 from tests.project.entries import link, no, shifted, yes

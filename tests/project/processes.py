@@ -8,7 +8,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from smalti.project.store import Store
+from smalti.project.answer_store import Store
 from smalti.records import Pair
 from tests.project.entries import yes
 

@@ -14,8 +14,8 @@ from hypothesis import given as for_all
 from hypothesis import settings
 
 from smalti.errors import NothingToUndoError, PairError, ProjectError
+from smalti.project.answer_store import FILE_NAME, Store
 from smalti.project.entries import Act
-from smalti.project.store import FILE_NAME, Store
 from smalti.records import Author, Pair, Verdict
 from tests.project.acts import PlainModel, do, given, pairs, wishes
 from tests.project.entries import no, yes

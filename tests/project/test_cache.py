@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from smalti.errors import OutputError
-from smalti.project import cache as cache_module
-from smalti.project.cache import Cache
+from smalti.project import array_cache as cache_module
+from smalti.project.array_cache import Cache
 from smalti.registration.keypoints import NO_KEYPOINTS, Keypoints
 
 VALUES = np.random.default_rng(1).normal(size=(7, 3))

@@ -9,7 +9,7 @@ from contextlib import closing, nullcontext
 import pytest
 
 from smalti.errors import ChangedMeanwhileError
-from smalti.project.store import Store
+from smalti.project.answer_store import Store
 from smalti.records import Author, Pair
 from tests.project.acts import do, given, pairs
 

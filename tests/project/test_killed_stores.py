@@ -5,9 +5,8 @@ from __future__ import annotations
 import signal
 from contextlib import closing
 
-from smalti.project.entries import Act
-from smalti.project.log import History
-from smalti.project.store import FILE_NAME, Store
+from smalti.project.answer_store import FILE_NAME, Store
+from smalti.project.entries import Act, History
 from smalti.records import Author, Pair
 from tests.project.acts import given
 from tests.project.processes import run, whole_answers

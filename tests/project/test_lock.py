@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from smalti.errors import OutputError, ProjectError
-from smalti.project.lock import LOCK_NAME, ProjectLock
+from smalti.project.answer_store import FILE_NAME
 from smalti.project.project import Project
-from smalti.project.store import FILE_NAME
+from smalti.project.project_lock import LOCK_NAME, ProjectLock
 from tests.project.folders import BINDING, begin, write_images
 
 ROOT = Path(__file__).parents[2]

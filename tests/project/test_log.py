@@ -7,8 +7,7 @@ from hypothesis import given as for_all
 from hypothesis import settings
 
 from smalti.errors import ProjectError
-from smalti.project.entries import Act, LogEntry
-from smalti.project.log import History
+from smalti.project.entries import Act, History, LogEntry
 from smalti.records import Pair
 from tests.project.acts import PAIRS, PlainModel, wishes
 

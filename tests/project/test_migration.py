@@ -15,10 +15,10 @@ import pytest
 
 from smalti.errors import OutputError, ProjectError
 from smalti.project import migration
+from smalti.project.answer_store import FILE_NAME, Store
+from smalti.project.database import VERSION
 from smalti.project.entries import Act, FrameEntry, LinkState, Role
 from smalti.project.project import Project
-from smalti.project.schema import VERSION
-from smalti.project.store import FILE_NAME, Store
 from smalti.records import Author, Pair
 from tests.project.entries import link, no, placement, unsure, yes
 from tests.project.format_1 import insert, write_format_1

@@ -10,8 +10,8 @@ import pytest
 
 import smalti
 from smalti.cli.main import main
-from smalti.project.store import FILE_NAME
-from smalti.synthetic.export import write_video
+from smalti.project.answer_store import FILE_NAME
+from smalti_lab.synthetic.synthetic_files import write_video
 from tests.building.walks import FRAMES, truth_error_px, walk
 from tests.project.format_2 import bring_back_to_format_2
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from smalti.errors import InputError, OutputError, ProjectError
+from smalti.project.answer_store import FILE_NAME
 from smalti.project.project import Project
-from smalti.project.store import FILE_NAME
 from smalti.records import Pair
 from tests.project.entries import shifted, unsure, yes
 from tests.project.folders import BINDING, HEIGHT, WIDTH, begin, finish, write_images

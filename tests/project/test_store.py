@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from smalti.project.answer_store import FILE_NAME, Store
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkState, Role
-from smalti.project.store import FILE_NAME, Store
 from smalti.records import Answer, Landmarks, Pair, Verdict
 from tests.project.entries import link, no, placement, unsure, yes
 

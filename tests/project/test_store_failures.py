@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from smalti.errors import OutputError, ProjectError, SmaltiError
+from smalti.project.answer_store import FILE_NAME, Store
+from smalti.project.database import VERSION
 from smalti.project.entries import FrameEntry
-from smalti.project.schema import VERSION
-from smalti.project.store import FILE_NAME, Store
 from tests.project.entries import link, placement, yes
 from tests.project.processes import run, whole_answers
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smalti.building.questions import Questions
-from smalti.building.results import Delivered, judge_links, keep_result, place_asides, place_frames, summarise
+from smalti.active_loop import ActiveLoop
+from smalti.building.build_results import Delivered, judge_links, keep_result, place_asides, place_frames, summarise
+from smalti.building.source_questions import Questions
 from smalti.engine.links import linear_part
 from smalti.errors import ProjectError
+from smalti.geometry.homographies import apply_map, family_named
 from smalti.geometry.lens import Lens
-from smalti.geometry.maps import apply_map, family_named
-from smalti.loop import ActiveLoop
 from smalti.project.entries import FrameEntry, Role
 from smalti.project.project import Project
 from smalti.project.uncertainty import Uncertainty

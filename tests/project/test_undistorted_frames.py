@@ -12,8 +12,8 @@ from PIL import Image
 
 from smalti.cli.main import main
 from smalti.errors import OutputError, ProjectError
-from smalti.frames.settings import SourceSettings
 from smalti.frames.source import open_source
+from smalti.frames.source_settings import SourceSettings
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.project.entries import FrameEntry, Placement

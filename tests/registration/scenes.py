@@ -7,13 +7,12 @@ from functools import cache
 import cv2
 import numpy as np
 
-from smalti.geometry.affine import apply, compose, invert
+from smalti.geometry.linear_maps import apply, compose, invert
 from smalti.records import Pair
 from smalti.registration.keypoints import Keypoints, find_keypoints
-from smalti.synthetic.handling import Handling
-from smalti.synthetic.path import raster
-from smalti.synthetic.scene import procedural_scene
-from smalti.synthetic.sequence import SyntheticSequence
+from smalti_lab.synthetic.camera_path import Handling, raster
+from smalti_lab.synthetic.scene import procedural_scene
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 
 FRAMES = 24
 SCENE_SIZE, FRAME_SIZE = (900, 700), (240, 180)

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from smalti.errors import UsageError
-from smalti.geometry.affine import apply, square
-from smalti.geometry.maps import apply_map
+from smalti.geometry.homographies import apply_map
+from smalti.geometry.linear_maps import apply, square
 from smalti.records import Expectation, Pair
 from smalti.registration.dense import DenseSettings, prepare, register
-from smalti.registration.fitting import FitSettings
-from smalti.registration.warp import tangent_at
+from smalti.registration.feature_pyramid import tangent_at
+from smalti.registration.robust_fit import FitSettings
 from tests.registration.scenes import FRAME_SIZE, apart, gray, overlapping, true_map
 from tests.registration.views import dim, field, prepared
 

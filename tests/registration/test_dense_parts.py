@@ -7,18 +7,15 @@ import numpy as np
 import pytest
 
 from smalti.errors import UsageError
-from smalti.geometry.affine import square
-from smalti.geometry.maps import AFFINE, PROJECTIVE, SIMILARITY, apply_map, exponential
+from smalti.geometry.homographies import AFFINE, PROJECTIVE, SIMILARITY, apply_map, exponential
+from smalti.geometry.linear_maps import square
 from smalti.geometry.outline import Outline
 from smalti.records import Expectation
-from smalti.registration.alignment import align
-from smalti.registration.chance import compare_with_chance
-from smalti.registration.descent import scale_map
-from smalti.registration.evidence import gather_evidence, moves_of_points, moves_of_tiles
-from smalti.registration.precision import estimate_sigmas, share_information
-from smalti.registration.pyramid import UNIT, prepare
-from smalti.registration.search import find_places
-from smalti.registration.warp import pixels_of, planes_of, tangent_at, warp
+from smalti.registration.alignment import align, gather_evidence, moves_of_points, moves_of_tiles
+from smalti.registration.dense import scale_map
+from smalti.registration.feature_pyramid import UNIT, pixels_of, planes_of, prepare, tangent_at, warp
+from smalti.registration.pose_search import find_places
+from smalti.registration.precision import compare_with_chance, estimate_sigmas, share_information
 from tests.registration.scenes import FRAME_SIZE, apart, gray, overlapping, true_map
 from tests.registration.views import X, Y, field, prepared
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.geometry.affine import apply
-from smalti.geometry.maps import apply_map
+from smalti.geometry.homographies import apply_map
+from smalti.geometry.linear_maps import apply
 from smalti.geometry.outline import Outline
-from smalti.paper.affine_links import fit_affine_link
+from smalti.paper.linear_adjustment import fit_affine_link
 from smalti.records import Answer, Pair, Verdict
-from smalti.registration import fitting
-from smalti.registration.fitting import FitSettings, find_fault, fit_matches
-from smalti.registration.keypoints import find_keypoints
-from smalti.registration.matching import match_keypoints
+from smalti.registration import robust_fit as fitting
+from smalti.registration.keypoints import find_keypoints, match_keypoints
+from smalti.registration.robust_fit import FitSettings, find_fault, fit_matches
 from tests.registration.scenes import apart, flight, gray, keypoints, largest_error, overlapping
 
 PAIR = Pair(2, 7)

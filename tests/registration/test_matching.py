@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from smalti.geometry.affine import apply
+from smalti.geometry.linear_maps import apply
 from smalti.records import Pair
-from smalti.registration.keypoints import NO_KEYPOINTS, Keypoints
-from smalti.registration.matching import LARGEST_RATIO, _nearest, match_keypoints
+from smalti.registration.keypoints import LARGEST_RATIO, NO_KEYPOINTS, Keypoints, _nearest, match_keypoints
 from tests.registration.scenes import keypoints, true_map
 
 

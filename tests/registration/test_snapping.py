@@ -9,10 +9,10 @@ import cv2
 import numpy as np
 import pytest
 
-from smalti.geometry.affine import apply, invert
+from smalti.geometry.linear_maps import apply, invert
 from smalti.registration.snapping import snap
-from smalti.synthetic.degradation import Degradation
-from smalti.synthetic.sequence import SyntheticSequence
+from smalti_lab.synthetic.degradation import Degradation
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 from tests.registration.scenes import FRAME_SIZE, apart, flight, gray, overlapping, true_map
 
 RADIUS = 12.0

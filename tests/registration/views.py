@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from smalti.registration.pyramid import Prepared, prepare
+from smalti.registration.feature_pyramid import Prepared, prepare
 from tests.registration.scenes import FRAME_SIZE, gray
 
 X, Y = np.meshgrid(*(np.arange(side, dtype=np.float64) for side in FRAME_SIZE))

@@ -9,10 +9,10 @@ import numpy as np
 
 from smalti.rendering.canvas import Canvas
 from smalti.rendering.mosaic import Mosaic
-from smalti.synthetic.degradation import Degradation
-from smalti.synthetic.path import raster
-from smalti.synthetic.scene import procedural_scene
-from smalti.synthetic.sequence import SyntheticSequence
+from smalti_lab.synthetic.camera_path import raster
+from smalti_lab.synthetic.degradation import Degradation
+from smalti_lab.synthetic.scene import procedural_scene
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 from tests.rendering.scene import Frames
 
 WIDTH, HEIGHT, FRAMES = 192, 144, 40

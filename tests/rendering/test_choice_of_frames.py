@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from smalti.rendering.mosaic import Mosaic
-from smalti.synthetic.scene import procedural_scene
+from smalti_lab.synthetic.scene import procedural_scene
 from tests.rendering.scene import Frames, shift
 from tests.rendering.worlds import HEIGHT, WIDTH
 

@@ -9,7 +9,7 @@ import pytest
 
 from smalti.rendering.canvas import Window
 from smalti.rendering.mosaic import BLENDS, Mosaic
-from smalti.rendering.studio import Room
+from smalti.rendering.tile_scheduler import Room
 from tests.rendering.scene import shift
 from tests.rendering.worlds import HEIGHT, LEAST_ROOM, WIDTH, WORLDS, paint_small, reader_of
 

@@ -13,7 +13,7 @@ from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.rendering.canvas import Canvas
 from smalti.rendering.mosaic import BLENDS, Mosaic
-from smalti.rendering.sampling.kernels import bending_of, seen_position
+from smalti.rendering.sampling_kernels import bending_of, seen_position
 from tests.rendering.scene import Frames, colour_at, displacement, frame_of, mapped, psnr, shift, turn
 from tests.rendering.worlds import HEIGHT, WIDTH, WORLDS, canvas_points, disc, paint_small
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from smalti.rendering.mosaic import BLENDS, Mosaic
-from smalti.rendering.seams.candidates import NONE
+from smalti.rendering.seams.seam_candidates import NONE
 from tests.rendering import flight
 from tests.rendering.scene import Frames
 

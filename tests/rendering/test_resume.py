@@ -7,8 +7,8 @@ import pytest
 
 from smalti.errors import OutputError
 from smalti.rendering import mosaic as front
-from smalti.rendering.checkpoint import Checkpoint
 from smalti.rendering.mosaic import BLENDS, Mosaic
+from smalti.rendering.tile_scheduler import Checkpoint
 from tests.rendering.scene import Frames, shift
 from tests.rendering.worlds import HEIGHT, WIDTH, paint_small, reader_of
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from smalti.rendering.mosaic import BLENDS, Mosaic
-from smalti.rendering.studio import Room, Tiling
+from smalti.rendering.tile_scheduler import Room, Tiling
 from tests.rendering.scene import Frames, shift, turn
 from tests.rendering.worlds import LEAST_ROOM, WORLDS, disc, mosaic_of, paint_small
 

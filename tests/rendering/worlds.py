@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from smalti.rendering import studio
+from smalti.rendering import tile_scheduler as studio
 from smalti.rendering.canvas import Canvas
 from smalti.rendering.mosaic import Mosaic
-from smalti.rendering.studio import Room
+from smalti.rendering.tile_scheduler import Room
 from tests.rendering.scene import Frames, frame_of, mapped, shift, tilt, turn
 
 WIDTH, HEIGHT = 160, 120

@@ -13,7 +13,7 @@ from smalti.frames.source import open_source
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
 from smalti.project.project import Project
 from smalti.records import Answer, Landmarks, Pair, Verdict
-from smalti.report.page import write_report
+from smalti.report.report_page import write_report
 
 WIDTH, HEIGHT = 60, 40
 STEP, DRIFT = 21.0, 4.0

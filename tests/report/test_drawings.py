@@ -7,13 +7,20 @@ import pytest
 
 from smalti.project.entries import Role
 from smalti.rendering.canvas import Canvas
-from smalti.report.drift import _nice_length
 from smalti.report.findings import Findings
-from smalti.report.mosaics import draw_overlay
-from smalti.report.placements import rotation_and_scale
-from smalti.report.preview import encode_preview, share_bytes
-from smalti.report.strokes import draw_dots, draw_lines, draw_outlines
-from smalti.report.wording import count, say_number, say_px, say_ranges, say_seconds
+from smalti.report.frame_sections import _nice_length, rotation_and_scale
+from smalti.report.markup import (
+    count,
+    draw_dots,
+    draw_lines,
+    draw_outlines,
+    say_number,
+    say_px,
+    say_ranges,
+    say_seconds,
+)
+from smalti.report.mosaic_section import draw_overlay
+from smalti.report.report_pictures import encode_preview, share_bytes
 from tests.rendering.scene import shift, tilt, turn
 from tests.report.projects import Plan, make_project, reject, report_of
 

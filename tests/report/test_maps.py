@@ -9,10 +9,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from smalti.rendering.maps import MosaicMaps
-from smalti.report.colours import COVERAGE, MOST_NUMBERS, UNCERTAINTY, colour_numbers, shade
-from smalti.report.maps import STEPS, _round_up, make_maps
-from smalti.report.raster import encode_raster
+from smalti.rendering.pixel_maps import MosaicMaps
+from smalti.report.report_pictures import (
+    COVERAGE,
+    MOST_NUMBERS,
+    STEPS,
+    UNCERTAINTY,
+    _round_up,
+    colour_numbers,
+    encode_raster,
+    make_maps,
+    shade,
+)
 
 
 def decode(address: str) -> Image.Image:

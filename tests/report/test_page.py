@@ -16,7 +16,7 @@ from smalti.interchange.transforms_json import CONVENTION
 from smalti.project.entries import AnswerEntry, Role
 from smalti.records import Answer, Pair, Verdict
 from smalti.report.findings import name_source
-from smalti.report.page import write_report
+from smalti.report.report_page import write_report
 from tests.report.projects import BINDING, Plan, make_project, mosaic_name, reject, report_of
 
 NASTY = '<b>&"x".jpg'

@@ -6,7 +6,7 @@ import numpy as np
 
 from smalti.project.entries import Role
 from smalti.records import Verdict
-from smalti.report.preview import MOST_PICTURES
+from smalti.report.report_pictures import MOST_PICTURES
 from tests.report.projects import Plan, make_project, report_of
 
 FRAMES = 600

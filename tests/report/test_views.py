@@ -13,8 +13,7 @@ import pytest
 
 from smalti.project.entries import Role
 from smalti.project.uncertainty import Uncertainty
-from smalti.report.maps import STEPS
-from smalti.report.preview import MOST_PICTURES
+from smalti.report.report_pictures import MOST_PICTURES, STEPS
 from tests.report.projects import HEIGHT, STEP, Plan, make_project, report_of
 from tests.report.test_maps import decode
 

@@ -11,10 +11,9 @@ import httpx
 from smalti.annotation.messages import (
     Queue,
 )
-from smalti.building.progress import Silence
-from smalti.server.app import make_app
-from smalti.server.desk import Desk
-from smalti.server.page_files import PageFile
+from smalti.progress import Silence
+from smalti.server.app import PageFile, make_app
+from smalti.server.dispatcher import Desk
 from smalti.server.security import Guard
 from tests.server.fake_session import FakeSession
 

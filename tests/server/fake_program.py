@@ -9,10 +9,9 @@ import sys
 import time
 
 from smalti.errors import InputError, SmaltiError
-from smalti.server.address import listen
 from smalti.server.app import make_app
-from smalti.server.lifetime import serve
 from smalti.server.security import Guard
+from smalti.server.serving import listen, serve
 from tests.server.desks import PAGE, new_desk
 from tests.server.fake_session import FakeSession
 

@@ -27,10 +27,9 @@ smalti.compiled.threads_for = lambda microseconds: contextlib.nullcontext()
 
 from smalti.annotation.messages import GiveAnswer  # noqa: E402
 from smalti.annotation.session import Session  # noqa: E402
-from smalti.server.address import listen  # noqa: E402
 from smalti.server.app import make_app  # noqa: E402
-from smalti.server.lifetime import serve  # noqa: E402
 from smalti.server.security import Guard  # noqa: E402
+from smalti.server.serving import listen, serve
 from tests.server.desks import PAGE, Client, new_desk  # noqa: E402
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import cache
 
 from smalti.annotation.session import Session
-from smalti.synthetic.export import write_video
+from smalti_lab.synthetic.synthetic_files import write_video
 from tests.building.filmed import tiny
 from tests.server.desks import new_desk
 

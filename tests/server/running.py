@@ -9,10 +9,9 @@ from contextlib import contextmanager
 
 import httpx
 
-from smalti.server.address import listen
 from smalti.server.app import make_app
-from smalti.server.lifetime import Server
 from smalti.server.security import Guard
+from smalti.server.serving import Server, listen
 from tests.server.desks import PAGE, wait_until
 
 

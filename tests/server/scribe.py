@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from smalti.geometry.affine import apply, compose, invert
+from smalti.geometry.linear_maps import apply, compose, invert
 
 APART = 3
 """Frames nearer than this are of the chain, whose answers are another matter."""

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from smalti.errors import UsageError
-from smalti.server.address import listen
+from smalti.server.serving import listen
 
 
 def test_port_0_is_one_that_is_free_and_listens_at_once():

@@ -13,11 +13,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from smalti.server import lifetime
-from smalti.server.address import listen
+from smalti.server import serving as lifetime
 from smalti.server.app import make_app
-from smalti.server.lifetime import serve
 from smalti.server.security import Guard
+from smalti.server.serving import listen, serve
 from tests.server.desks import PAGE, new_desk, wait_until
 from tests.server.fake_session import FakeSession
 from tests.server.running import Page

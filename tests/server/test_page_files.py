@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smalti.errors import InputError
-from smalti.server.page_files import read_page
+from smalti.server.app import read_page
 from tests.server.desks import client_of, opened_desk
 
 

@@ -8,8 +8,7 @@ import pytest
 from starlette.datastructures import Headers
 
 from smalti.server import security
-from smalti.server.gate import MOST_BYTES
-from smalti.server.security import Guard
+from smalti.server.security import MOST_BYTES, Guard
 from tests.server.desks import ADDRESS, NO, client_of, opened, opened_desk
 
 TOKEN = "right-token"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from smalti.sparse.cholesky import BlockCholesky, NotPositiveDefiniteError
-from smalti.sparse.orthogonal import Rows, factorise_rows
+from smalti.sparse.orthogonal_factor import Rows, factorise_rows
 from smalti.sparse.pattern import Pattern
 
 GRAPHS = {

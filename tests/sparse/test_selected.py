@@ -5,7 +5,7 @@ import pytest
 
 from smalti.sparse.cholesky import BlockCholesky
 from smalti.sparse.pattern import Pattern
-from smalti.sparse.selected import inverse_in_pattern
+from smalti.sparse.selected_inverse import inverse_in_pattern
 
 GRAPHS = {
     "one_node": (1, []),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from smalti.engine.equations import System
 from smalti.engine.links import fit_link
-from smalti.engine.system import System
-from smalti.geometry.maps import PROJECTIVE
+from smalti.geometry.homographies import PROJECTIVE
 from smalti.records import Landmarks, Pair
-from smalti.suggestion.acceptance import NO_IMAGINED, YES_IMAGINED, acceptance
-from smalti.suggestion.survey import REACHES
+from smalti.suggestion.answer_model import NO_IMAGINED, YES_IMAGINED, acceptance
+from smalti.suggestion.pair_survey import REACHES
 from tests.worlds import OUTLINE
 
 KINDS = len(REACHES) + 1

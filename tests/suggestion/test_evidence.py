@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.suggestion.evidence import STRONGEST, Evidence, update
+from smalti.suggestion.appearance_evidence import STRONGEST, Evidence, update
 
 PAIRS = 3000
 OVERLAPPING, BETWEEN, APART = range(3)

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
+from smalti.active_loop import ActiveLoop
 from smalti.engine.estimate import Estimate
-from smalti.engine.places import PairCentres
+from smalti.engine.relative_position import PairCentres
 from smalti.engine.rows import hold, normal_equations
-from smalti.experiments.worlds import OUTLINE, raster
-from smalti.geometry.maps import FAMILIES, PROJECTIVE, SIMILARITY
-from smalti.loop import ActiveLoop
+from smalti.geometry.homographies import FAMILIES, PROJECTIVE, SIMILARITY
 from smalti.records import Answer, Landmarks, Pair
-from smalti.suggestion import lessons as module
-from smalti.suggestion.lessons import LEAST_SHARE, LOST, Lessons, draw, landmarks_of_a_frame, shared_points
-from smalti.suggestion.prospect import Prospect
-from smalti.suggestion.survey import Seen
+from smalti.suggestion import expected_gain as module
+from smalti.suggestion.candidates import Prospect
+from smalti.suggestion.expected_gain import LEAST_SHARE, LOST, Lessons, draw, landmarks_of_a_frame, shared_points
+from smalti.suggestion.pair_survey import Seen
+from smalti_lab.experiments.worlds import OUTLINE, raster
 
 FRAMES = 12
 PAIRS = np.column_stack(np.triu_indices(FRAMES, 1))

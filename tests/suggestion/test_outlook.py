@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
-from smalti.loop import ActiveLoop
+from smalti.active_loop import ActiveLoop
 from smalti.records import Landmarks, Pair
-from smalti.suggestion.outlook import AHEAD, LEAST_ERROR_PX, calibration, misfit_px
+from smalti.suggestion.predicted_error import AHEAD, LEAST_ERROR_PX, calibration, misfit_px
+from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
 
 FRAMES = 60
 SEEDS = (1, 2, 3, 4)

@@ -7,13 +7,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from smalti.experiments.wander import wander
-from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
-from smalti.loop import ActiveLoop
-from smalti.overlap.external import FixedProbabilities
+from smalti.active_loop import ActiveLoop
+from smalti.overlap.external_model import FixedProbabilities
 from smalti.records import Answer, Landmarks, Pair, pair_key
+from smalti.suggestion.pair_survey import Seen
 from smalti.suggestion.posterior import Posterior, kinds
-from smalti.suggestion.survey import Seen
+from smalti_lab.experiments.wander import wander
+from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
 
 FRAMES = 120
 SEEDS = (0, 3, 4, 5)

@@ -8,16 +8,16 @@ from functools import cache
 import numpy as np
 import pytest
 
-from smalti.engine.places import PairCentres
-from smalti.experiments.wander import wander
-from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
-from smalti.loop import ActiveLoop
+from smalti.active_loop import ActiveLoop
+from smalti.engine.relative_position import PairCentres
 from smalti.records import Answer, Landmarks, Pair, pair_key
+from smalti.suggestion.appearance_evidence import WeighedLooks
+from smalti.suggestion.candidates import FAINTEST, LOST, AcceptedTimesSpread, Prospect, _bounded
+from smalti.suggestion.pair_search import _bound
+from smalti.suggestion.pair_survey import REACHES, Seen, near_pairs, probability_within
 from smalti.suggestion.posterior import Posterior, kinds
-from smalti.suggestion.prospect import FAINTEST, LOST, AcceptedTimesSpread, Prospect, _bounded
-from smalti.suggestion.search import _bound
-from smalti.suggestion.survey import REACHES, Seen, near_pairs, probability_within
-from smalti.suggestion.weighed import WeighedLooks
+from smalti_lab.experiments.wander import wander
+from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
 from tests.suggestion.test_survey import one_way
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from smalti.experiments.worlds import OUTLINE, raster
-from smalti.loop import ActiveLoop
+from smalti.active_loop import ActiveLoop
 from smalti.records import Answer
-from smalti.suggestion.refusals import TRUSTED, Refusals, _left
-from smalti.suggestion.survey import Seen
+from smalti.suggestion.answer_model import TRUSTED, Refusals, _left
+from smalti.suggestion.pair_survey import Seen
+from smalti_lab.experiments.worlds import OUTLINE, raster
 
 FRAMES = 60
 BESIDE = [[8, 51], [10, 49], [9, 51]]

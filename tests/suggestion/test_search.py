@@ -8,16 +8,16 @@ from functools import cache
 import numpy as np
 import pytest
 
-from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
-from smalti.geometry.maps import PROJECTIVE, apply_map
-from smalti.loop import ActiveLoop
-from smalti.overlap.external import FixedProbabilities, NoExternalModel
-from smalti.overlap.rectangle import rectangle_probability
-from smalti.overlap.signatures import WeightedSignatures
+from smalti.active_loop import ActiveLoop
+from smalti.geometry.homographies import PROJECTIVE, apply_map
+from smalti.overlap.external_model import FixedProbabilities, NoExternalModel
+from smalti.overlap.normal_probability import rectangle_probability
+from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.records import Answer, Landmarks, Pair
-from smalti.suggestion.prospect import AcceptedTimesSpread
-from smalti.suggestion.search import ROUNDING, Found, _bound, _Hunt, merge, search
-from smalti.suggestion.view import Answered, GivenUp, View
+from smalti.suggestion.candidates import AcceptedTimesSpread
+from smalti.suggestion.pair_search import ROUNDING, Found, _bound, _Hunt, merge, search
+from smalti.suggestion.state_view import Answered, GivenUp, View
+from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
 from tests.worlds import at_places
 
 EVERYTHING = 10**6

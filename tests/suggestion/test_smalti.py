@@ -9,15 +9,15 @@ import numba
 import numpy as np
 import pytest
 
-from smalti.experiments.wander import wander
-from smalti.experiments.worlds import OUTLINE, raster
-from smalti.loop import ActiveLoop, StopRule
-from smalti.overlap.external import FixedProbabilities
+from smalti.active_loop import ActiveLoop, StopRule
+from smalti.overlap.external_model import FixedProbabilities
 from smalti.records import Pair, Suggestion
-from smalti.suggestion.lessons import Lessons
-from smalti.suggestion.prospect import Prospect
+from smalti.suggestion.candidates import Prospect
+from smalti.suggestion.expected_gain import Lessons
+from smalti.suggestion.state_view import Answered, View
 from smalti.suggestion.strategy import Smalti
-from smalti.suggestion.view import Answered, View
+from smalti_lab.experiments.wander import wander
+from smalti_lab.experiments.worlds import OUTLINE, raster
 
 BATCH = 8
 

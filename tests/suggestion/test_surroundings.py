@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from smalti.experiments.wander import wander
-from smalti.experiments.worlds import CONTROL_POINTS, OUTLINE, circle, raster
-from smalti.loop import ActiveLoop
-from smalti.overlap.signatures import WeightedSignatures
+from smalti.active_loop import ActiveLoop
+from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.records import Landmarks, Pair
-from smalti.suggestion.surroundings import MOST_NEIGHBOURS, frames_in_reach, neighbours, steadied
+from smalti.suggestion.appearance_evidence import MOST_NEIGHBOURS, frames_in_reach, neighbours, steadied
+from smalti_lab.experiments.wander import wander
+from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, circle, raster
 
 
 def chain_of(frames, without=()):

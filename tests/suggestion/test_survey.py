@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.engine.places import PairCentres
+from smalti.engine.relative_position import PairCentres
 from smalti.geometry.outline import Outline
-from smalti.overlap.rectangle import rectangle_probability
-from smalti.suggestion.survey import FURTHEST_NEAR, REACHES, far_pairs, near_pairs, probability_within
+from smalti.overlap.normal_probability import rectangle_probability
+from smalti.suggestion.pair_survey import FURTHEST_NEAR, REACHES, far_pairs, near_pairs, probability_within
 
 OUTLINE = Outline(-0.5, -0.5, 119.5, 79.5)
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import logit
 
-from smalti.overlap.external import FixedProbabilities, NoExternalModel
-from smalti.overlap.signatures import WeightedSignatures
-from smalti.suggestion.evidence import Evidence
-from smalti.suggestion.weighed import ROUNDED_UP, WeighedLooks
+from smalti.overlap.external_model import FixedProbabilities, NoExternalModel
+from smalti.overlap.weighted_signatures import WeightedSignatures
+from smalti.suggestion.appearance_evidence import ROUNDED_UP, Evidence, WeighedLooks
 
 FRAMES = 50
 STARTS = np.array([0, 7, 20, 21, 38, FRAMES])

@@ -9,10 +9,10 @@ import pytest
 from scipy.ndimage import map_coordinates
 
 from smalti.errors import UsageError
-from smalti.geometry.homography import project
-from smalti.synthetic.endoscopy.sequence import EndoscopeSequence
-from smalti.synthetic.endoscopy.settings import EndoscopeSettings, Eyepiece, Hand, Tissue
-from smalti.synthetic.endoscopy.view import view_tissue
+from smalti.geometry.homographies import project_points
+from smalti_lab.endoscopy.endoscope_sequence import EndoscopeSequence
+from smalti_lab.endoscopy.endoscope_settings import EndoscopeSettings, Eyepiece, Hand, Tissue
+from smalti_lab.endoscopy.endoscope_view import view_tissue
 
 HAND = Hand(slowest_px=4, fastest_px=9, focal_px=250, tilt_degrees=8, visits=0.6)
 TISSUE = Tissue(deformation_px=1.5, cell_px=90, slowness_frames=20)
@@ -56,7 +56,7 @@ def test_a_frame_shows_the_tissue_at_exactly_the_true_coordinates(sequence):
 
 
 def test_the_middle_of_a_frame_looks_where_the_hand_points(sequence):
-    middle = project(sequence.motion.room_from_frame, sequence.outline.centre[None])[:, 0]
+    middle = project_points(sequence.motion.room_from_frame, sequence.outline.centre[None])[:, 0]
     np.testing.assert_allclose(middle, sequence.motion.centres, atol=1e-9)
 
 

@@ -8,14 +8,13 @@ import cv2
 import numpy as np
 import pytest
 
-from smalti.synthetic.endoscopy.disturbance import BURST_FRAMES, Disturbance, draw_disturbances
-from smalti.synthetic.endoscopy.field_of_view import FieldsOfView
-from smalti.synthetic.endoscopy.lighting import Lighting
-from smalti.synthetic.endoscopy.recording import blur_view
-from smalti.synthetic.endoscopy.sequence import EndoscopeSequence
-from smalti.synthetic.endoscopy.settings import Camera, EndoscopeSettings, Eyepiece, Hand, Light, Tissue
-from smalti.synthetic.endoscopy.tissue import prepare_tissue
-from smalti.synthetic.landscape.noise import fractal_noise
+from smalti_lab.endoscopy.disturbance import BURST_FRAMES, Disturbance, draw_disturbances
+from smalti_lab.endoscopy.endoscope_light import Lighting
+from smalti_lab.endoscopy.endoscope_sequence import EndoscopeSequence, blur_view
+from smalti_lab.endoscopy.endoscope_settings import Camera, EndoscopeSettings, Eyepiece, Hand, Light, Tissue
+from smalti_lab.endoscopy.endoscope_view import FieldsOfView
+from smalti_lab.endoscopy.tissue import prepare_tissue
+from smalti_lab.synthetic.terrain import fractal_noise
 
 HAND = Hand(slowest_px=2, fastest_px=5)
 EVEN = Light(vignetting=0, spot=0, wetness=0, exposure=0)

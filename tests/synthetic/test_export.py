@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from smalti.errors import InputError, OutputError, UsageError
-from smalti.synthetic.export import read_truth, write_frames, write_truth, write_video
-from smalti.synthetic.handling import Handling
-from smalti.synthetic.path import wander
-from smalti.synthetic.scene import load_scene, procedural_scene
-from smalti.synthetic.sequence import SyntheticSequence
+from smalti_lab.synthetic.camera_path import Handling, wander
+from smalti_lab.synthetic.scene import load_scene, procedural_scene
+from smalti_lab.synthetic.synthetic_files import read_truth, write_frames, write_truth, write_video
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from smalti.errors import UsageError
-from smalti.synthetic.footprint import find_overlaps
-from smalti.synthetic.handling import Handling
-from smalti.synthetic.path import CameraPath, circle, raster, wander
+from smalti_lab.synthetic.camera_path import CameraPath, Handling, circle, raster, wander
+from smalti_lab.synthetic.truth import find_overlaps
 
 SIZE = (4000, 3000)
 LIVELY = Handling(heading_degrees=25, zoom=0.2, shake_px=3, shake_degrees=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.synthetic.resampling import resample
+from smalti_lab.synthetic.resampling import resample
 
 GREY = 128.0
 

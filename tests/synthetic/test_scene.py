@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from smalti.errors import InputError, UsageError
-from smalti.synthetic.scene import load_scene, procedural_scene
+from smalti_lab.synthetic.scene import load_scene, procedural_scene
 
 
 def test_a_seed_always_makes_the_same_scene_and_another_seed_another():

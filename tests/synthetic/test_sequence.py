@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from smalti.errors import UsageError
-from smalti.geometry.affine import compose, invert
-from smalti.synthetic.degradation import Degradation
-from smalti.synthetic.handling import Handling
-from smalti.synthetic.path import CameraPath, wander
-from smalti.synthetic.scene import procedural_scene
-from smalti.synthetic.sequence import SyntheticSequence
+from smalti.geometry.linear_maps import compose, invert
+from smalti_lab.synthetic.camera_path import CameraPath, Handling, wander
+from smalti_lab.synthetic.degradation import Degradation
+from smalti_lab.synthetic.scene import procedural_scene
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 
 SIZE = (900, 700)
 GREY = np.full((700, 900, 3), 120, np.uint8)

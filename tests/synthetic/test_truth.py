@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from smalti.errors import UsageError
-from smalti.geometry.affine import compose, square
+from smalti.geometry.linear_maps import compose, square
 from smalti.geometry.outline import Outline
-from smalti.synthetic.footprint import find_overlaps
-from smalti.synthetic.handling import Handling
-from smalti.synthetic.path import CameraPath, raster, wander
-from smalti.synthetic.sequence import SyntheticSequence
+from smalti_lab.synthetic.camera_path import CameraPath, Handling, raster, wander
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
+from smalti_lab.synthetic.truth import find_overlaps
 
 SIZE = (1500, 1100)
 LIVELY = Handling(heading_degrees=30, zoom=0.2, shake_px=2)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from smalti.agents.agent import Agent
-from smalti.agents.oracle import OracleAgent
-from smalti.agents.precomputed import PrecomputedAgent
+from smalti.agents.agent import Agent, PrecomputedAgent
+from smalti_lab.simulated_agents import OracleAgent
 
 __all__ = ["Agent", "OracleAgent", "PrecomputedAgent"]

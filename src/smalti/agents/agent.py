@@ -1,10 +1,17 @@
-"""What an agent is."""
+"""The Agent interface, agents that combine other agents, and an agent that answers from a table of landmarks."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from smalti.records import Answer, Expectation, Pair
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.errors import PairError
+from smalti.interchange.landmarks_csv import read_landmarks
+from smalti.records import Answer, Expectation, Landmarks, Pair, PairNumbers, Points, Verdict, pair_key
 
 
 class Agent(Protocol):
@@ -33,3 +40,90 @@ def ask(agent: Agent, pair: Pair, expected: Expectation | None) -> Answer:
     if expected is not None and isinstance(agent, ExpectingAgent):
         return agent.answer_expecting(pair, expected)
     return agent.answer(pair)
+
+
+class Consultation:
+    """Asks agents in turn, until one says yes."""
+
+    def __init__(self, agents: Sequence[Agent]) -> None:
+        self._agents = tuple(agents)
+
+    def answer(self, pair: Pair) -> Answer:
+        """Say yes with the landmarks of the first who finds some, or no and why nobody does."""
+        return self._consult(pair, None)
+
+    def answer_expecting(self, pair: Pair, expected: Expectation) -> Answer:
+        """Say the same, telling those who want to know what is expected."""
+        return self._consult(pair, expected)
+
+    def _consult(self, pair: Pair, expected: Expectation | None) -> Answer:
+        reasons = []
+        for n, agent in enumerate(self._agents):
+            if expected is None and isinstance(agent, Anywhere) and agent.who in self._agents[:n]:
+                continue  # it was told nothing the first time, and would say the same again
+            answer = ask(agent, pair, expected)
+            if answer.verdict is Verdict.YES:
+                return answer
+            reasons.append(answer.reason)
+        return Answer.no(pair, "; ".join(reasons))
+
+
+class Anywhere:
+    """Asks an agent without telling it what is expected."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.who = agent
+
+    def answer(self, pair: Pair) -> Answer:
+        """Say what the agent says."""
+        return self.who.answer(pair)
+
+
+class PrecomputedAgent:
+    """Says yes for the pairs that it has landmarks of, and no for all others."""
+
+    def __init__(self, pairs: PairNumbers, points_i: Points, points_j: Points, sigma: NDArray[np.float64]) -> None:
+        """Take a table of one landmark a row, rows of a pair together and pairs in order."""
+        self._pairs = pairs
+        self._keys = pair_key(*pairs.T)
+        if (np.diff(self._keys) < 0).any():
+            raise PairError("a table of landmarks must be in the order of its pairs")
+        self._points_i, self._points_j, self._sigma = points_i, points_j, sigma
+
+    @classmethod
+    def from_landmarks(cls, records: Iterable[Landmarks]) -> PrecomputedAgent:
+        """Take landmarks, a record a pair."""
+        by_pair: dict[Pair, Landmarks] = {}
+        for record in records:
+            if record.pair in by_pair:
+                raise PairError(f"pair {record.pair} is given twice")
+            by_pair[record.pair] = record
+        ordered = [by_pair[pair] for pair in sorted(by_pair)]
+        return cls(
+            np.array([(r.pair.i, r.pair.j) for r in ordered for _ in range(len(r))], dtype=np.int64).reshape(-1, 2),
+            np.concatenate([np.empty((0, 2)), *(r.points_i for r in ordered)]),
+            np.concatenate([np.empty((0, 2)), *(r.points_j for r in ordered)]),
+            np.concatenate([np.empty(0), *(1.0 / r.weights for r in ordered)]),
+        )
+
+    @classmethod
+    def from_csv(cls, path: Path, *, sigma: float = 1.0) -> PrecomputedAgent:
+        """Read the table `frame_i,frame_j,x_i,y_i,x_j,y_j`."""
+        return cls.from_landmarks(read_landmarks(path, sigma=sigma))
+
+    def answer(self, pair: Pair) -> Answer:
+        """Look the pair up."""
+        landmarks = self.landmarks(pair)
+        return Answer.no(pair) if landmarks is None else Answer.yes(landmarks)
+
+    def landmarks(self, pair: Pair) -> Landmarks | None:
+        """Return the landmarks of a pair, or None if the table has none."""
+        key = pair_key(pair.i, pair.j)
+        rows = slice(*np.searchsorted(self._keys, [key, key + 1]))
+        if rows.start == rows.stop:
+            return None
+        return Landmarks(pair, self._points_i[rows], self._points_j[rows], self._sigma[rows])
+
+    def pairs(self) -> list[Pair]:
+        """Return all pairs that the table has landmarks of, in order."""
+        return [Pair(int(i), int(j)) for i, j in np.unique(self._pairs, axis=0)]

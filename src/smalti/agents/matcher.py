@@ -1,4 +1,4 @@
-"""An agent that looks for itself: matches of two frames, and the map that they agree on."""
+"""Agents that register two frames themselves: by keypoints, or by all pixels."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from smalti.errors import UsageError
 from smalti.geometry.outline import Outline
-from smalti.records import Answer, Pair, Points
-from smalti.registration.fitting import FitSettings, fit_matches
-from smalti.registration.keypoints import Keypoints
-from smalti.registration.matching import match_keypoints
+from smalti.records import Answer, Expectation, Pair, Points
+from smalti.registration.dense import ANYWHERE, DenseSettings, Prepared, register
+from smalti.registration.keypoints import Keypoints, match_keypoints
+from smalti.registration.robust_fit import FitSettings, fit_matches
 
 Image: TypeAlias = NDArray[np.uint8]
 """(h, w, 3), RGB."""
@@ -79,3 +79,19 @@ class CallableAgent:
         if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
             raise UsageError(f"a matcher returns finite points of shape (n, 2), got {points.shape}")
         return points
+
+
+class DenseAgent:
+    """Aligns the pictures of two frames."""
+
+    def __init__(self, prepared_of: Callable[[int], Prepared], settings: DenseSettings | None = None) -> None:
+        self._prepared_of = prepared_of
+        self._settings = DenseSettings() if settings is None else settings
+
+    def answer(self, pair: Pair) -> Answer:
+        """Say yes with a grid of landmarks, or no and why, wherever the frames lie to each other."""
+        return self.answer_expecting(pair, ANYWHERE)
+
+    def answer_expecting(self, pair: Pair, expected: Expectation) -> Answer:
+        """Say yes with a grid of landmarks, or no and why; look where the frames are expected to lie."""
+        return register(pair, self._prepared_of(pair.i), self._prepared_of(pair.j), [expected], self._settings)

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from scipy.stats import norm
 
-from smalti.annotation.ledger import Ledger
+from smalti.annotation.answer_history import Ledger
 from smalti.annotation.messages import Contradiction
-from smalti.annotation.states import AnyLoop, chi2_of, expect
-from smalti.annotation.surprise import Surprise, surprise_of
-from smalti.building.results import residual_px
+from smalti.annotation.session_state import AnyLoop, Surprise, chi2_of, expect, surprise_of
+from smalti.building.build_results import residual_px
 from smalti.records import Answer, Author, Pair, Verdict
 
 SURE_OVERLAP = 0.95

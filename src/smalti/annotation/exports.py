@@ -16,13 +16,13 @@ import cv2
 
 from smalti.errors import OutputError, UnknownNameError
 from smalti.geometry.lens import Lens
+from smalti.interchange.atomic_files import naming
 from smalti.interchange.landmarks_csv import write_landmarks
 from smalti.interchange.transforms_json import FrameTransform, write_transforms
+from smalti.project.answer_store import FILE_NAME
 from smalti.project.entries import AnswerEntry
 from smalti.project.project import Project
-from smalti.project.store import FILE_NAME
 from smalti.records import Homographies
-from smalti.rendering.formats.files import naming
 from smalti.rendering.mosaic import Mosaic
 
 LARGEST_SIDE = 2000

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from smalti.agents.matcher import Matcher
 from smalti.building.build import Location, beginning
-from smalti.building.groundwork import Groundwork, lay_groundwork
-from smalti.building.progress import Progress
-from smalti.building.settings import BuildSettings
+from smalti.building.build_settings import BuildSettings
+from smalti.building.preparation import Groundwork, lay_groundwork
 from smalti.errors import UsageError
-from smalti.frames.settings import SourceSettings
-from smalti.project.lock import ProjectLock
+from smalti.frames.source_settings import SourceSettings
+from smalti.progress import Progress
+from smalti.project.answer_store import FILE_NAME
 from smalti.project.project import Project
-from smalti.project.store import FILE_NAME
+from smalti.project.project_lock import ProjectLock
 
 WHAT = "smalti annotate"
 

@@ -1,33 +1,36 @@
-"""Where a session stands: its numbers, its mosaic, its answers."""
+"""Where a session stands: its numbers, its mosaic, its answers, its question, in messages for the page."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
+from smalti.active_loop import StopReason
+from smalti.annotation.answer_history import Ledger
 from smalti.annotation.exports import Placed
-from smalti.annotation.ledger import Ledger
 from smalti.annotation.messages import (
     AnswerRow,
     Counts,
     ErrorAfter,
+    Given,
     LensNumbers,
     LiveMosaic,
     Progress,
+    Question,
     Queue,
     Sheets,
     Stage,
     State,
 )
-from smalti.annotation.states import believed_of, references_of, sigma_px_of
-from smalti.annotation.wording import STOPPED, describe_act
-from smalti.building.results import residual_px
-from smalti.engine.confirmation import hanging_frames
+from smalti.annotation.session_state import AnyLoop, believed_of, expect, references_of, sigma_px_of
+from smalti.building.build_results import residual_px
+from smalti.engine.link_confirmation import hanging_frames
 from smalti.geometry.lens import Lens
-from smalti.project.entries import Role
+from smalti.project.entries import Act, FrameEntry, LogEntry, Role
 from smalti.project.project import Project
-from smalti.records import Author
+from smalti.records import Author, Pair, Verdict
 
 
 def describe_state(
@@ -141,3 +144,57 @@ def _count_answers(ledger: Ledger) -> Counts:
     verdicts = Counter(str(answer.verdict) for answer in given)
     by_person = sum(answer.author is Author.PERSON for answer in given)
     return Counts(yes=verdicts["yes"], no=verdicts["no"], unsure=verdicts["unsure"], by_person=by_person)
+
+
+def make_question(
+    loop: AnyLoop,
+    pair: Pair,
+    used: Sequence[int],
+    frames: Sequence[FrameEntry],
+    *,
+    revision: int,
+    answer: Given | None,
+) -> Question:
+    """Return what the page needs to ask about a pair, which is in the numbers of the engine."""
+    reasons = loop.likely(pair).reasons
+    expected = expect(loop, pair)
+    i, j = used[pair.i], used[pair.j]
+    return Question(
+        revision=revision,
+        i=i,
+        j=j,
+        label_i=frames[i].label,
+        label_j=frames[j].label,
+        suggested=loop.best is not None and loop.best.pair == pair,
+        overlap=reasons["overlap"],
+        position=reasons["position"],
+        looks=reasons["external"],
+        joined=expected.joined,
+        unknown_px=reasons["spread_px"],
+        i_from_j=expected.i_from_j.ravel().tolist(),
+        covariance=expected.covariance.ravel().tolist(),
+        noise=expected.noise,
+        answer=answer,
+    )
+
+
+VERDICTS = {Verdict.YES: "overlap", Verdict.NO: "no overlap", Verdict.UNSURE: "cannot tell"}
+
+STOPPED = {
+    StopReason.BUDGET: "the matcher has made all its attempts",
+    StopReason.TARGET: "the error is below the target, nine times of ten",
+    StopReason.NO_CANDIDATE: "no pair is left that would be worth a question",
+}
+
+
+def describe_answer(pair: Pair, verdict: Verdict) -> str:
+    """Say what was answered."""
+    return f"{VERDICTS[verdict]}, frames {pair.i} and {pair.j}"
+
+
+def describe_act(entry: LogEntry) -> str:
+    """Say what an entry of the log did."""
+    if entry.act is Act.REMOVE or entry.answer is None:
+        assert entry.pair is not None
+        return f"removal, frames {entry.pair.i} and {entry.pair.j}"
+    return describe_answer(entry.answer.answer.pair, entry.answer.answer.verdict)

@@ -8,30 +8,33 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
+from smalti.active_loop import ActiveLoop
 from smalti.agents.matcher import Matcher
 from smalti.annotation import messages as say
-from smalti.annotation.clerk import Clerk
+from smalti.annotation.answer_history import NOTHING_FORESEEN, Foreseen, Ledger
+from smalti.annotation.auto_answer import Clerk
 from smalti.annotation.contradiction import find_contradiction, in_words
-from smalti.annotation.course import NOTHING_FORESEEN, Foreseen
 from smalti.annotation.exports import export
-from smalti.annotation.foresight import Foresight
-from smalti.annotation.handwriting import read_answer, read_landmarks, write_given
-from smalti.annotation.ledger import Ledger
+from smalti.annotation.landmark_messages import read_answer, read_landmarks, snap_landmark, write_given
 from smalti.annotation.opening import Opened, open_project
-from smalti.annotation.outlook import bounds_ahead_px, error_after_yes_px
-from smalti.annotation.overview import describe_mosaic, describe_state, largest_part, list_answers
-from smalti.annotation.pairmaps import PairMatrix, matrix_of, reduce
-from smalti.annotation.pictures import Pictures
-from smalti.annotation.question import make_question
-from smalti.annotation.snap import snap_landmark
-from smalti.annotation.states import AnyLoop
-from smalti.annotation.wording import describe_act, describe_answer
+from smalti.annotation.overview import (
+    describe_act,
+    describe_answer,
+    describe_mosaic,
+    describe_state,
+    largest_part,
+    list_answers,
+    make_question,
+)
+from smalti.annotation.page_pictures import Pictures
+from smalti.annotation.pair_maps import PairMatrix, matrix_of, reduce
+from smalti.annotation.precompute import Foresight, bounds_ahead_px, error_after_yes_px
+from smalti.annotation.session_state import AnyLoop
 from smalti.building.build import Location
-from smalti.building.conclusion import conclude
-from smalti.building.progress import Progress, Silence
-from smalti.building.settings import BuildSettings
+from smalti.building.build_settings import BuildSettings
+from smalti.building.delivery import conclude
 from smalti.errors import ChangedMeanwhileError, LandmarkError, SmaltiError
-from smalti.loop import ActiveLoop
+from smalti.progress import Progress, Silence
 from smalti.project.entries import AnswerEntry, Role
 from smalti.records import Answer, Author, Pair
 

@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from smalti.active_loop import ActiveLoop
 from smalti.agents.matcher import Matcher
-from smalti.building.conclusion import conclude
-from smalti.building.groundwork import Groundwork, lay_groundwork, timed
-from smalti.building.progress import Progress, Silence
-from smalti.building.settings import BuildSettings
+from smalti.building.build_settings import BuildSettings
+from smalti.building.delivery import conclude
+from smalti.building.preparation import Groundwork, lay_groundwork, timed
 from smalti.errors import InputError
-from smalti.frames.settings import SourceSettings
 from smalti.frames.source import open_source
-from smalti.loop import ActiveLoop
+from smalti.frames.source_settings import SourceSettings
 from smalti.paper.paper_loop import PaperLoop
+from smalti.progress import Progress, Silence
 from smalti.project.entries import Role
 from smalti.project.project import Project
 from smalti.records import Author

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.engine.links import map_in_pixels
-from smalti.geometry.maps import apply_map
+from smalti.geometry.homographies import apply_map
 from smalti.geometry.outline import Outline
 from smalti.project.entries import Role
 from smalti.records import Answer, Expectation, Homographies, Landmarks, Pair

@@ -8,8 +8,27 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from smalti import __version__
-from smalti.cli import annotate, build, experiment, film, project, render, replay, undistort
+from smalti.cli import (
+    annotate_command as annotate,
+)
+from smalti.cli import (
+    build_command as build,
+)
+from smalti.cli import (
+    project_commands as film,
+)
+from smalti.cli import (
+    project_commands as project,
+)
+from smalti.cli import (
+    project_commands as render,
+)
+from smalti.cli import (
+    project_commands as undistort,
+)
 from smalti.errors import SmaltiError, UsageError
+from smalti_lab import experiment_command as experiment
+from smalti_lab import replay_command as replay
 
 INTERRUPTED = 130
 

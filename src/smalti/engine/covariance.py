@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import physical_memory, threads_for
-from smalti.engine.places import FAR, MOST_VARIANCE, Centres, PairCentres, relate_all, relate_pairs
-from smalti.engine.relations import TINY, Relations, combine, combine_back
-from smalti.engine.stretches import (
+from smalti.engine.elimination_paths import Ascents, Climber
+from smalti.engine.link_prediction import TINY, Relations, combine, combine_back
+from smalti.engine.relative_position import FAR, MOST_VARIANCE, Centres, PairCentres, relate_all, relate_pairs
+from smalti.engine.stretch_bounds import (
     Stretches,
     bound_stretches,
     cut_into_stretches,
@@ -25,8 +26,7 @@ from smalti.engine.stretches import (
     middles,
     normalised_maps,
 )
-from smalti.engine.ways import Ascents, Climber
-from smalti.geometry.maps import ENTRIES, Family
+from smalti.geometry.homographies import ENTRIES, Family
 from smalti.geometry.outline import Outline
 from smalti.records import Homographies, PairNumbers, Points
 from smalti.sparse.cholesky import BlockCholesky

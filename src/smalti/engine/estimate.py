@@ -1,6 +1,10 @@
-"""The state of a mosaic: maps of all frames, their covariance, what was learned, and which links are rejected.
+"""The state of a mosaic: maps of all frames, their covariance, what was learned, which links are rejected; how it is found.
 
 Here it is made from a chain; `judgement.py` makes it from a chain and answers.
+
+Least squares spreads what is wrong over what is right, and weights by residuals then take the wrong for the usual. So
+links lose weight with their residual, and what is tolerated shrinks step by step, from a limit that tolerates all: the
+many decide.
 """
 
 from __future__ import annotations
@@ -12,10 +16,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.engine.annealing import ENOUGH_GAIN, anneal
 from smalti.engine.covariance import Covariance
+from smalti.engine.equations import System
+from smalti.engine.link_prediction import Relations
 from smalti.engine.links import Link, relinearise
-from smalti.engine.noise import (
+from smalti.engine.rows import FIXED
+from smalti.engine.solution import Solution, reweighted, solve
+from smalti.engine.variance_components import (
     ALIKE,
     CHAIN,
     LOG_DEVIATION,
@@ -33,12 +40,8 @@ from smalti.engine.noise import (
     scatter,
     trust_in,
 )
-from smalti.engine.relations import Relations
-from smalti.engine.rows import FIXED
-from smalti.engine.solution import Solution, reweighted, solve
-from smalti.engine.system import System
+from smalti.geometry.homographies import Family, similarity_part
 from smalti.geometry.lens import Lens
-from smalti.geometry.maps import Family, similarity_part
 from smalti.geometry.outline import Outline
 from smalti.records import Homographies, Pair, PairNumbers
 
@@ -281,3 +284,27 @@ def _seen_from(units: Homographies, references: NDArray[np.int64]) -> Homographi
 def _in_pixels(units: Homographies, to_unit: NDArray[np.float64]) -> Homographies:
     pixels = np.linalg.inv(to_unit) @ units @ to_unit
     return np.asarray(pixels / pixels[:, 2:, 2:])
+
+
+TOLERATED_CHI2, SHRINKING, LEAST_TRUST = 50.0, 2.0, 1e-6
+"""Squared residual of a link that is tolerated at last, and by which factor what is tolerated shrinks with every step;
+what is left of a link's weight at least."""
+
+ENOUGH_GAIN = 1e-4
+"""Of the cost, while weights still change."""
+
+
+def anneal(
+    system: System, knowledge: Knowledge, groups: NDArray[np.int64], start: Homographies
+) -> tuple[Solution, NDArray[np.float64]]:
+    """Return the maps that most links agree on, and the squared residuals (L,) of all links at full weight."""
+    solution = solve(system, knowledge.weights(groups), start, ENOUGH_GAIN)
+    squares = np.asarray(np.sum(solution.rows.residual**2, axis=1)) / knowledge.trust
+    tolerated = float(squares.max(initial=0.0))
+    while tolerated > TOLERATED_CHI2:
+        tolerated = max(tolerated / SHRINKING, TOLERATED_CHI2)
+        trust = np.maximum((tolerated / (tolerated + squares)) ** 2, LEAST_TRUST)
+        weights = replace(knowledge, trust=trust).weights(groups)
+        solution = solve(system, weights, solution.node_maps, ENOUGH_GAIN)
+        squares = np.asarray(np.sum(solution.rows.residual**2, axis=1)) / trust
+    return solution, squares

@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.engine.equations import System
 from smalti.engine.links import linear_part
 from smalti.engine.rows import Weights, accumulate, linearise
-from smalti.engine.system import System
-from smalti.geometry.maps import ROTATION, SCALE, similarity_part
+from smalti.geometry.homographies import ROTATION, SCALE, similarity_part
 from smalti.records import Homographies
-from smalti.sparse.blocks import Blocks
+from smalti.sparse.block_products import Blocks
 from smalti.sparse.cholesky import BlockCholesky
 
 FAINT = 1e-13

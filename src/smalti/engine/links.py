@@ -19,10 +19,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.engine.relations import velocities
+from smalti.engine.link_prediction import velocities
 from smalti.errors import LandmarkError
+from smalti.geometry.homographies import ENTRIES, PROJECTIVE, Family, apply_map, exponential, normalise
 from smalti.geometry.lens import Lens
-from smalti.geometry.maps import ENTRIES, PROJECTIVE, Family, apply_map, exponential, normalise
 from smalti.geometry.outline import Outline
 from smalti.records import Homographies, Landmarks, Pair, Points
 

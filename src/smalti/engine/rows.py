@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled
-from smalti.engine.camera import MOTIONS, Camera, attitudes, motions
+from smalti.engine.camera_priors import MOTIONS, Camera, attitudes, motions
+from smalti.engine.equations import LARGEST_LOG_SCALE, LENS, TURN, System
 from smalti.engine.links import COEFFICIENTS
-from smalti.engine.system import LARGEST_LOG_SCALE, LENS, TURN, System
-from smalti.geometry.maps import invert
+from smalti.geometry.homographies import invert
 from smalti.records import Homographies
-from smalti.sparse.blocks import Blocks, add_transposed_product
+from smalti.sparse.block_products import Blocks, add_transposed_product
 
 FIXED = 1e-6
 """The deviation of what is not to move."""

@@ -12,7 +12,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.engine.camera import ATTITUDES, MOTIONS
+from smalti.engine.camera_priors import ATTITUDES, MOTIONS
+from smalti.engine.equations import LENS, TURN, System
 from smalti.engine.links import COEFFICIENTS
 from smalti.engine.rows import (
     HELD,
@@ -27,13 +28,12 @@ from smalti.engine.rows import (
     promised,
     turn_alone,
 )
-from smalti.engine.system import LENS, TURN, System
+from smalti.geometry.homographies import ENTRIES, move
 from smalti.geometry.lens import Lens
-from smalti.geometry.maps import ENTRIES, move
 from smalti.records import Homographies
-from smalti.sparse.blocks import Blocks
+from smalti.sparse.block_products import Blocks
 from smalti.sparse.cholesky import ENOUGH_LEFT, LEAST_LEFT, BlockCholesky, NotPositiveDefiniteError
-from smalti.sparse.orthogonal import Rows, factorise_rows
+from smalti.sparse.orthogonal_factor import Rows, factorise_rows
 
 MOST_STEPS = 40
 SMALLEST_GAIN = 1e-9

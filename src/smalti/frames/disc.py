@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.frames.region import Region, edge_of, keep_large_parts, reach, shrink
+from smalti.frames.pixels import Region, edge_of, keep_large_parts, reach, shrink
 
 # The rim is looked for at this size: fast, and to a fraction of a pixel there.
 _LONGER_SIDE = 160

@@ -1,8 +1,9 @@
-"""Frames from image files."""
+"""Frames from image files; 16 bits are reduced to 8 alike for all frames."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -10,12 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.errors import InputError
-from smalti.frames.depth import DepthRange
-from smalti.frames.fingerprint import make_fingerprint, sample_bytes
-from smalti.frames.image_header import ImageHeader, read_header
-from smalti.frames.image_pixels import decode_eight_bits, decode_sixteen_bits
-from smalti.frames.scaling import Scaling
-from smalti.frames.settings import SourceSettings
+from smalti.frames.image_reading import ImageHeader, decode_eight_bits, decode_sixteen_bits, read_header
+from smalti.frames.source_settings import Scaling, SourceSettings, make_fingerprint, sample_bytes
 
 _RANGE_SAMPLES = 12
 
@@ -82,3 +79,33 @@ def _check_alike(headers: Sequence[ImageHeader]) -> None:
 def _find_range(headers: Sequence[ImageHeader]) -> DepthRange:
     sample = np.unique(np.linspace(0, len(headers) - 1, _RANGE_SAMPLES).round().astype(int))
     return DepthRange.of(decode_sixteen_bits(headers[index]) for index in sample)
+
+
+# A few hot or dead pixels must not decide the range.
+_PERCENTILES = (0.05, 99.95)
+_LEVELS = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class DepthRange:
+    """The 16-bit values that become 0 and 255."""
+
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, images: Iterable[NDArray[np.uint16]]) -> DepthRange:
+        """Find one range for all the images together, robustly."""
+        counts = np.zeros(_LEVELS, dtype=np.int64)
+        for image in images:
+            counts += np.bincount(image.ravel(), minlength=_LEVELS)
+        below = np.cumsum(counts)
+        low, high = np.searchsorted(below, np.array(_PERCENTILES) / 100.0 * below[-1])
+        return cls(int(low), max(int(high), int(low) + 1))
+
+    def apply(self, image: NDArray[np.uint16]) -> NDArray[np.uint8]:
+        """Scale to 8 bits; what lies outside the range is clipped."""
+        levels = (np.arange(_LEVELS) - self.low) * (255.0 / (self.high - self.low))
+        table = np.clip(np.rint(levels), 0, 255).astype(np.uint8)
+        scaled: NDArray[np.uint8] = table[image]
+        return scaled

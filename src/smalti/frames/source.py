@@ -1,9 +1,11 @@
-"""Where frames come from: a video or images, read one by one."""
+"""Open a video or a set of image files as a source of frames."""
 
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -11,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.errors import InputError, UsageError
-from smalti.frames.image_files import IMAGE_SUFFIXES, list_files, list_folder, list_pattern
 from smalti.frames.images import ImageSource
-from smalti.frames.settings import SourceSettings
+from smalti.frames.source_settings import SourceSettings
 from smalti.frames.video import VideoSource
 
 __all__ = ["FrameSource", "SourceSettings", "open_source"]
@@ -92,3 +93,52 @@ def open_source(location: str | Path | Sequence[str | Path], settings: SourceSet
     if glob.has_magic(str(location)):
         return ImageSource(path.parent, list_pattern(str(location)), settings)
     raise InputError(f"{path}: does not exist, check the path")
+
+
+IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".png", ".tif", ".tiff", ".bmp", ".webp", ".gif"})
+
+
+def list_folder(folder: Path) -> list[Path]:
+    """List the images of a folder, in natural order; other files and hidden ones do not count."""
+    try:
+        return _pick(folder, folder.iterdir())
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read ({error.strerror}), check your rights") from None
+
+
+def list_pattern(pattern: str) -> list[Path]:
+    """List the images whose paths match the pattern, in natural order."""
+    matches = glob.glob(pattern, recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
+    return _pick(Path(pattern), map(Path, matches))
+
+
+def list_files(paths: Sequence[Path]) -> list[Path]:
+    """Put the named files in natural order, for the shell sorts img10 before img2."""
+    for path in paths:
+        if not path.is_file():
+            raise InputError(f"{path}: is not a file; give images, one folder or one video")
+    ordered = sorted(paths, key=natural_key)
+    for one, next_one in pairwise(ordered):
+        if one == next_one:
+            raise InputError(f"{one}: is given twice; give every image once")
+    return ordered
+
+
+def natural_key(path: Path) -> tuple[tuple[tuple[int, int, str], ...], str]:
+    """Return a key that sorts img2 before img10 and IMG3 between them."""
+    pieces = re.findall(r"[0-9]+|[^0-9]+", str(path).casefold())
+    numbered = tuple((0, int(piece), "") if piece.isdigit() and piece.isascii() else (1, 0, piece) for piece in pieces)
+    return numbered, str(path)
+
+
+def _pick(location: Path, paths: Iterable[Path]) -> list[Path]:
+    images = [
+        path
+        for path in paths
+        if path.suffix.lower() in IMAGE_SUFFIXES and not path.name.startswith(".") and path.is_file()
+    ]
+    if not images:
+        raise InputError(f"{location}: holds no images (JPEG, PNG, TIFF, BMP or WebP); check the path")
+    if len(images) < 2:
+        raise InputError(f"{location}: holds a single image, {images[0].name}; a mosaic needs 2 or more")
+    return sorted(images, key=natural_key)

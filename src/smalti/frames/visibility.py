@@ -10,12 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.frames.disc import find_own_field
-from smalti.frames.field import find_fixed_field, find_margin, find_overlays
-from smalti.frames.gray import in_gray
-from smalti.frames.highlights import Highlights
-from smalti.frames.region import Region, edge_of, grow, shrink
-from smalti.frames.steadiness import Steadiness
-from smalti.frames.tools import Palette
+from smalti.frames.field_of_view import Steadiness, find_fixed_field, find_margin, find_overlays
+from smalti.frames.occlusions import Highlights, Palette
+from smalti.frames.pixels import Region, edge_of, grow, in_gray, shrink
 
 _Pixel = TypeVar("_Pixel", bound=np.generic)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from smalti.errors import PairError, TableError
-from smalti.interchange.writing import write_text
+from smalti.interchange.atomic_files import write_text
 from smalti.records import Landmarks, Pair
 
 COLUMNS = ("frame_i", "frame_j", "x_i", "y_i", "x_j", "y_j")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from smalti.geometry.lens import Lens
-from smalti.interchange.writing import write_text
+from smalti.interchange.atomic_files import write_text
 from smalti.records import Homographies
 
 CONVENTION = (

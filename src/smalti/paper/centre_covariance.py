@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled, compiled_parallel, prange
-from smalti.geometry.affine import apply, invert
+from smalti.geometry.linear_maps import apply, invert
 from smalti.geometry.outline import Outline
 from smalti.records import Transforms
-from smalti.sparse.blocks import Blocks
+from smalti.sparse.block_products import Blocks
 from smalti.sparse.cholesky import multiply_sparse, solve_in_place
 from smalti.sparse.pattern import Indices
 

@@ -16,13 +16,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.engine.places import Centres
-from smalti.geometry.affine import compose, invert, square
-from smalti.paper.affine_links import AffineLink
+from smalti.engine.relative_position import Centres
+from smalti.geometry.linear_maps import compose, invert, square
 from smalti.paper.centre_covariance import centre_in_other, centre_jacobian, distribute_centres
-from smalti.paper.linear_adjustment import LinearAdjustment
+from smalti.paper.linear_adjustment import AffineLink, LinearAdjustment
 from smalti.records import Pair
-from smalti.sparse.blocks import Blocks
+from smalti.sparse.block_products import Blocks
 from smalti.sparse.cholesky import multiply_sparse
 from smalti.sparse.pattern import Indices
 

@@ -9,20 +9,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.active_loop import Reference, StopReason, StopRule, as_numbers
 from smalti.agents.agent import Agent, ExpectingAgent, ask
 from smalti.answered_loop import AnsweredLoop
 from smalti.errors import ModelError
-from smalti.geometry.affine import compose, invert, square
-from smalti.geometry.family import AFFINE, Family
 from smalti.geometry.lens import Lens
+from smalti.geometry.linear_maps import AFFINE, Family, compose, invert, square
 from smalti.geometry.outline import Outline
-from smalti.loop import Reference, StopReason, StopRule, as_numbers
-from smalti.overlap.external import ExternalModel, NoExternalModel, pairwise
-from smalti.paper.affine_links import AffineLink, fit_affine_link
+from smalti.overlap.external_model import ExternalModel, NoExternalModel, pairwise
 from smalti.paper.haralick import Haralick, best_reference
-from smalti.paper.linear_adjustment import LinearAdjustment
-from smalti.paper.refined import Refinement, predicted_error, refine
-from smalti.paper.strategies import Paper, PaperStrategy, PaperView
+from smalti.paper.linear_adjustment import AffineLink, LinearAdjustment, fit_affine_link
+from smalti.paper.paper_refinement import Refinement, predicted_error, refine
+from smalti.paper.paper_strategy import Paper, PaperStrategy, PaperView
 from smalti.records import (
     Answer,
     Author,
@@ -42,7 +40,7 @@ class PaperLoop(AnsweredLoop[AffineLink]):
     """The state after some answers, by the paper's method alone.
 
     Maps are affine at most, noise is what the landmarks say, every yes is believed, and nothing is learned but the
-    weights of the external model. It has the outer interface of `smalti.loop.ActiveLoop`, and is a value like it. The
+    weights of the external model. It has the outer interface of `smalti.active_loop.ActiveLoop`, and is a value like it. The
     state depends on the set of answers, to the last bit, not on their order.
     """
 

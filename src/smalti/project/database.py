@@ -1,7 +1,8 @@
-"""The connection to a project's file: any thread, one transaction a change, errors in one line."""
+"""The connection to a project's SQLite file, its tables, and how entries and arrays are packed."""
 
 from __future__ import annotations
 
+import base64
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -9,7 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
 from smalti.errors import OutputError, ProjectError
+from smalti.geometry.linear_maps import square
+from smalti.project.entries import Act, AnswerEntry, LogEntry, Placement, Role
+from smalti.records import Answer, Author, Landmarks, Pair, Verdict
 
 PATIENCE_SECONDS = 10.0
 """How long to wait while another process writes."""
@@ -82,3 +90,111 @@ def _refusal(path: Path, error: sqlite3.DatabaseError) -> ProjectError:
 
 def _damaged(path: Path, why: str = "") -> ProjectError:
     return ProjectError(f"{path}: is damaged or not a project's file{why}; restore it, or build anew")
+
+
+VERSION = 3
+
+LOG = (
+    """CREATE TABLE log (
+    place INTEGER PRIMARY KEY AUTOINCREMENT, act TEXT NOT NULL, i INTEGER NOT NULL, j INTEGER NOT NULL, role TEXT,
+    verdict TEXT, reason TEXT, landmarks BLOB, author TEXT NOT NULL, details TEXT, seconds REAL, time REAL NOT NULL)""",
+    # The file itself sees to it that nothing that was said is ever lost, whoever opens it.
+    """CREATE TRIGGER log_keeps_its_lines BEFORE UPDATE ON log
+    BEGIN SELECT RAISE(ABORT, 'the log is only ever added to'); END""",
+    """CREATE TRIGGER log_loses_no_line BEFORE DELETE ON log
+    BEGIN SELECT RAISE(ABORT, 'the log is only ever added to'); END""",
+)
+"""Statements that make the log of answers. What can be null is filled for a give only."""
+
+_TABLES = (
+    "CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE frame (number INTEGER PRIMARY KEY, label TEXT NOT NULL, reason TEXT NOT NULL)",
+    *LOG,
+    """CREATE TABLE link (
+    i INTEGER NOT NULL, j INTEGER NOT NULL, state TEXT NOT NULL, chi2 REAL NOT NULL, weight REAL NOT NULL,
+    residual_px REAL NOT NULL, PRIMARY KEY (i, j))""",
+    """CREATE TABLE placement (
+    number INTEGER PRIMARY KEY, part INTEGER NOT NULL, chain BLOB NOT NULL, final BLOB NOT NULL,
+    sigma_px REAL NOT NULL)""",
+    "CREATE TABLE stage (name TEXT PRIMARY KEY, seconds REAL NOT NULL)",
+)
+
+
+def make_tables(database: Database) -> None:
+    """Make the tables of a file that has none."""
+    with database.writing() as connection:
+        # One transaction: a file that has tables has its version too.
+        if connection.execute("SELECT name FROM sqlite_master").fetchone() is None:
+            for statement in _TABLES:
+                connection.execute(statement)
+            connection.execute("INSERT INTO fact VALUES ('version', ?)", (str(VERSION),))
+
+
+LOG_COLUMNS = "place, act, i, j, role, verdict, reason, landmarks, author, details, seconds, time"
+
+
+def unpack_log_entry(row: tuple[Any, ...]) -> LogEntry:
+    """Return the entry of a row of LOG_COLUMNS."""
+    place, act, i, j, role, verdict, reason, landmarks, author, details, seconds, time = row
+    pair = Pair(i, j)
+    if Act(act) is not Act.GIVE:
+        return LogEntry(place, Act(act), pair, None)
+    kept = None
+    if landmarks is not None:
+        numbers = _unpack(landmarks, (-1, 5))
+        kept = Landmarks(pair, numbers[:, :2], numbers[:, 2:4], numbers[:, 4])
+    answer = Answer(pair, Verdict(verdict), kept, reason, Author(author))
+    return LogEntry(place, Act.GIVE, pair, AnswerEntry(answer, Role(role), seconds, details, place, time))
+
+
+def pack_answer(entry: AnswerEntry) -> dict[str, Any]:
+    """Return what an answer says, by the columns of the log."""
+    answer = entry.answer
+    return {
+        "role": entry.role,
+        "verdict": answer.verdict,
+        "reason": answer.reason,
+        "landmarks": None if answer.landmarks is None else _pack_landmarks(answer.landmarks),
+        "author": answer.author,
+        "details": entry.details,
+        "seconds": entry.seconds,
+    }
+
+
+def unpack_placement(row: tuple[Any, ...]) -> Placement:
+    """Return the placement of a row of its table."""
+    number, part, chain, final, sigma_px = row
+    # A Smalti of before kept two rows of the chain's maps: the third was always (0, 0, 1).
+    by_chain = square(_unpack(chain, (2, 3))) if len(chain) == 48 else _unpack(chain, (3, 3))
+    return Placement(number, part, by_chain, _unpack(final, (3, 3)), sigma_px)
+
+
+def pack_placement(placement: Placement) -> tuple[Any, ...]:
+    """Return the row of a placement."""
+    maps = map(_pack, (placement.chain, placement.final))
+    return (placement.number, placement.part, *maps, placement.sigma_px)
+
+
+def pack_mask(mask: NDArray[np.bool_]) -> str:
+    """Return a mask (h, w) as text."""
+    _, image = cv2.imencode(".png", mask.astype(np.uint8) * 255)
+    return base64.b64encode(image.tobytes()).decode()
+
+
+def unpack_mask(packed: str) -> NDArray[np.bool_]:
+    """Return the mask (h, w) of a text."""
+    image = cv2.imdecode(np.frombuffer(base64.b64decode(packed), dtype=np.uint8), cv2.IMREAD_GRAYSCALE)
+    return np.asarray(image) > 0
+
+
+def _pack_landmarks(landmarks: Landmarks) -> bytes:
+    sigma = np.broadcast_to(np.asarray(landmarks.sigma), (len(landmarks),))
+    return _pack(np.column_stack([landmarks.points_i, landmarks.points_j, sigma]))
+
+
+def _pack(numbers: NDArray[np.float64]) -> bytes:
+    return np.ascontiguousarray(numbers, dtype="<f8").tobytes()
+
+
+def _unpack(packed: bytes, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    return np.frombuffer(packed, dtype="<f8").reshape(shape).astype(np.float64)

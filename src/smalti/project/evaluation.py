@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.errors import ProjectError
-from smalti.geometry.homography import project
+from smalti.geometry.homographies import project_points
 from smalti.geometry.lens import Lens
 from smalti.project.entries import Placement
 from smalti.records import Landmarks
@@ -41,9 +41,9 @@ def evaluate(placements: Iterable[Placement], records: Iterable[Landmarks], lens
             continue
         i_from_j = np.linalg.inv(i.final) @ j.final
         if lens is None:
-            mapped = project(i_from_j, record.points_j)
+            mapped = project_points(i_from_j, record.points_j)
         else:
-            mapped = lens.bend(project(i_from_j, lens.straighten(record.points_j)))
+            mapped = lens.bend(project_points(i_from_j, lens.straighten(record.points_j)))
         distances.append(np.linalg.norm(mapped - record.points_i, axis=1))
     if not distances:
         raise ProjectError("no pair of the landmarks has both its frames on one mosaic: there is nothing to evaluate")

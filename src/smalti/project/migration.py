@@ -10,8 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from smalti.errors import OutputError, ProjectError, SmaltiError
-from smalti.project.database import Database
-from smalti.project.schema import LOG, VERSION
+from smalti.project.database import LOG, VERSION, Database
 
 _FROM_1 = (
     *LOG,

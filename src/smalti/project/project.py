@@ -12,23 +12,22 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.engine.confirmation import hanging_frames
+from smalti.engine.link_confirmation import hanging_frames
 from smalti.errors import ProjectError
-from smalti.frames.settings import SourceSettings
 from smalti.frames.source import FrameSource, open_source
-from smalti.geometry.homography import project as project_points
+from smalti.frames.source_settings import SourceSettings
+from smalti.geometry.homographies import project_points
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
-from smalti.georeference.georeference import Georeference, fit_georeference
+from smalti.georeference.georeferencing import Georeference, fit_georeference
 from smalti.georeference.positions import read_positions
 from smalti.interchange.landmarks_csv import read_landmarks
-from smalti.project.cache import Cache
+from smalti.project.answer_store import FILE_NAME, Store
+from smalti.project.array_cache import Cache
+from smalti.project.database import pack_mask, unpack_mask
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
 from smalti.project.evaluation import Evaluation, evaluate
-from smalti.project.folder import make_folder
-from smalti.project.lock import ProjectLock
-from smalti.project.packing import pack_mask, unpack_mask
-from smalti.project.store import FILE_NAME, Store
+from smalti.project.project_lock import ProjectLock, make_folder
 from smalti.records import Verdict
 from smalti.rendering.mosaic import DEFAULT_MEMORY, Mosaic
 

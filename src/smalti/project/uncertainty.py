@@ -1,19 +1,23 @@
-"""How surely every place of a mosaic is known, relative to any of its frames."""
+"""The uncertainty of every place of a mosaic, from the engine's state behind a finished project."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.active_loop import ActiveLoop
+from smalti.engine.estimate import Estimate, refine_on_landmarks
 from smalti.errors import ProjectError
+from smalti.geometry.homographies import family_named
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
+from smalti.project.entries import Role
 from smalti.project.project import Project
-from smalti.project.state import FinishedState, state_of
-from smalti.records import Points
+from smalti.records import Answer, Pair, Points
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,3 +92,64 @@ def _in_pixels(forms: NDArray[np.float64], outline: Outline) -> NDArray[np.float
     terms[4, [0, 1, 2, 4]] = np.array([x * y, -y, -x, 1.0]) / unit**2
     terms[5, [0, 2, 5]] = np.array([y * y, -2.0 * y, 1.0]) / unit**2
     return np.asarray(terms.T @ forms @ terms)
+
+
+@dataclass(frozen=True, eq=False)
+class FinishedState:
+    """The chain alone, and what was answered since, in the numbers of the engine."""
+
+    used: tuple[int, ...]  # numbers in the source of the frames that the engine knows
+    start: ActiveLoop
+    answers: tuple[Answer, ...]  # in the order in which they were given
+    asides: tuple[Answer, ...]  # of frames that were set aside, in the numbers of the source
+
+    @property
+    def loop(self) -> ActiveLoop:
+        """The state after all answers."""
+        return self.start.replay(self.answers)
+
+    @cached_property
+    def final(self) -> Estimate:
+        """The finished mosaics."""
+        return refine_on_landmarks(self.loop.estimate)
+
+
+def state_of(project: Project) -> FinishedState:
+    """Compute the state of a finished project again: it is a function of its answers."""
+    family = project.store.fact("family")
+    if family is None:
+        raise ProjectError(
+            f"{project.folder}: its mosaic was computed by an older Smalti; run the same smalti build command again, "
+            "which keeps all answers"
+        )
+    if project.store.fact("method") == "paper":
+        raise ProjectError(
+            f"{project.folder}: its mosaic was made by the paper's method, which keeps no states; build it with "
+            "--method smalti for a film or a map of the uncertainty"
+        )
+    used = tuple(frame.number for frame in project.frames if not frame.reason)
+    place = {number: n for n, number in enumerate(used)}
+    references = project.store.fact("references")
+    chain, answers, asides = [], [], []
+    # With a smaller budget than before, the mosaic is made by the first of the answers only.
+    counted = {link.pair for link in project.links}
+    for entry in project.placed_by:
+        pair = entry.answer.pair
+        if entry.role is Role.ASIDE:
+            asides.append(entry.answer)
+        elif pair.i in place and pair.j in place and (pair in counted or entry.answer.landmarks is None):
+            answer = entry.answer.of_pair(Pair(place[pair.i], place[pair.j]))
+            if entry.role is Role.LOOP:
+                answers.append(answer)
+            elif answer.landmarks is not None:
+                chain.append(answer.landmarks)
+    start = ActiveLoop.start(
+        len(used),
+        project.outline,
+        chain,
+        family=family_named(family),
+        reference=place[references[0]] if references else "auto",
+    )
+    known = {landmarks.pair for landmarks in chain}
+    loops = tuple(answer for answer in answers if answer.pair not in known)
+    return FinishedState(used, start, loops, tuple(asides))

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.errors import OutputError, UsageError
-from smalti.geometry.affine import homogeneous
-from smalti.geometry.homography import project
+from smalti.geometry.homographies import project_points
+from smalti.geometry.linear_maps import homogeneous
 from smalti.geometry.outline import Outline
 
 MAX_PIXELS = 200 * 10**9
@@ -167,7 +167,7 @@ class Canvas:
 
 def frame_boxes(canvas_from_frame: NDArray[np.float64], rim: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return (n, 4): left, top, right and bottom of the box of pixels around each frame (n, 3, 3)."""
-    rims = project(canvas_from_frame, rim)
+    rims = project_points(canvas_from_frame, rim)
     low, high = np.floor(rims.min(axis=1)), np.ceil(rims.max(axis=1)) + 1
     boxes = np.clip(np.concatenate([low, high], axis=1), -MAX_PIXELS, MAX_PIXELS)
     return np.asarray(boxes, dtype=np.int64)
@@ -202,7 +202,7 @@ def _map_rims(
         denominators = homogeneous(rim) @ matrix[2]
         if not (denominators.min() > 0 or denominators.max() < 0):
             raise OutputError(f"frame {number}: its map sends a part of it to infinity; {remedy}")
-    mapped = project(mosaic_from_frame, rim)
+    mapped = project_points(mosaic_from_frame, rim)
     corners = mapped[:, :: len(rim) // 4]
     diagonals = corners[:, 2:] - corners[:, :2]
     areas = np.abs(diagonals[:, 0, 0] * diagonals[:, 1, 1] - diagonals[:, 0, 1] * diagonals[:, 1, 0]) / 2

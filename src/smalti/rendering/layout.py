@@ -1,4 +1,4 @@
-"""All frames of a mosaic, where they lie, and what is found out about them once it is needed."""
+"""All frames of a mosaic and where they lie; light and frame selection are computed once when needed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +16,13 @@ from smalti.errors import OutputError, UsageError
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.rendering.canvas import Canvas, frame_boxes
-from smalti.rendering.light.exposure import Exposure, plain_exposure
-from smalti.rendering.light.groundwork import Groundwork, lay_groundwork
-from smalti.rendering.sampling.cache import FrameCache, FrameReader
-from smalti.rendering.sampling.feather import Feather
-from smalti.rendering.sampling.pyramid import FramePyramid
+from smalti.rendering.exposure import Exposure, average_view, estimate_exposure, plain_exposure
+from smalti.rendering.frame_cache import FrameCache, FramePyramid, FrameReader
+from smalti.rendering.frame_survey import Survey, find_neighbours
+from smalti.rendering.light_comparison import compare, seen_cells
+from smalti.rendering.sampling_kernels import Feather
 from smalti.rendering.seams.patchwork import Patchwork
-from smalti.rendering.seams.selection import select_frames
+from smalti.rendering.seams.seam_candidates import select_frames
 
 
 class Layout:
@@ -136,3 +137,44 @@ def _check_lens(lens: Lens, width: int, height: int) -> None:
         raise UsageError(
             f"lens k1 = {lens.k1:g}, k2 = {lens.k2:g}: it folds the frames over; give the right one or none"
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groundwork:
+    """How the frames compare with each other; they are counted by their places in the order of their numbers."""
+
+    survey: Survey
+    exposure: Exposure  # as estimated
+    quality: NDArray[np.float64]  # (n,), between 0 and 1
+
+
+def lay_groundwork(
+    frames: FrameReader,
+    numbers: list[int],
+    mosaic_from_frame: NDArray[np.float64],
+    lens: Lens,
+    mask: NDArray[np.bool_],
+    sigma_px: NDArray[np.float64],
+    folder: Path,
+    on_frame: Callable[[], None],
+) -> Groundwork:
+    """Look at every frame once, and compare those that see the same places."""
+    height, width = mask.shape
+    survey = Survey(folder, numbers, width, height)
+    survey.look(frames, on_frame)
+    pairs = find_neighbours(mosaic_from_frame, lens.outline)
+    seen = seen_cells(mask, survey)
+    comparison = compare(survey, mosaic_from_frame, lens, pairs, seen)
+    exposure = estimate_exposure(len(numbers), comparison, average_view(survey, mosaic_from_frame, seen), mask)
+    return Groundwork(survey, exposure, rate_frames(exposure.sharpness, sigma_px))
+
+
+def rate_frames(sharpness: NDArray[np.float64], sigma_px: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (n,), between 0 and 1: the sharper and the more certain, the better.
+
+    `sharpness` is logarithmic; `sigma_px` is each frame's uncertainty, 0 where it is not known.
+    """
+    sharp = np.exp(0.7 * np.clip(sharpness - np.quantile(sharpness, 0.9), -1.5, 0.0))
+    certain = (np.median(sigma_px) + 1.0) / (np.median(sigma_px) + 1.0 + sigma_px)
+    rated = sharp * certain
+    return np.asarray(rated / rated.max())

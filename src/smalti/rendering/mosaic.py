@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from smalti.errors import UsageError
 from smalti.geometry.lens import Lens
-from smalti.rendering.blends.choice import BLENDS, Blend, check_blend, technique_of
+from smalti.interchange.atomic_files import check_place
+from smalti.rendering.blends.blend_table import BLENDS, Blend, check_blend, technique_of
 from smalti.rendering.canvas import Canvas, Region, Window
-from smalti.rendering.checkpoint import FROM_PIXELS, Checkpoint
 from smalti.rendering.formats.bands import Bands, Caption
-from smalti.rendering.formats.choice import writer_for
-from smalti.rendering.formats.files import check_place
+from smalti.rendering.formats.format_table import writer_for
 from smalti.rendering.formats.tiff import write_map
+from smalti.rendering.frame_cache import FrameReader
 from smalti.rendering.layout import Layout
-from smalti.rendering.maps import (
+from smalti.rendering.pixel_maps import (
     MAP_KINDS,
     MapKind,
     MosaicMaps,
@@ -28,8 +28,7 @@ from smalti.rendering.maps import (
     map_uncertainty,
     write_way_back,
 )
-from smalti.rendering.sampling.cache import FrameReader
-from smalti.rendering.studio import Room, Studio, Tiling
+from smalti.rendering.tile_scheduler import FROM_PIXELS, Checkpoint, Room, Studio, Tiling
 
 __all__ = ["BLENDS", "MAP_KINDS", "Blend", "Caption", "FrameReader", "MapKind", "Mosaic", "OnProgress", "Region"]
 

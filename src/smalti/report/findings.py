@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from smalti.geometry.homography import project as project_points
+from smalti.geometry.homographies import project_points
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role

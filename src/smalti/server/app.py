@@ -1,21 +1,24 @@
-"""The application: the page, what it asks, and the gate before both."""
+"""The application: the page's files, its routes, and the security checks before both."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import PurePosixPath
 
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
 from smalti import __version__
-from smalti.server.desk import Desk
-from smalti.server.gate import Gate
-from smalti.server.page_files import PageFile, read_page
-from smalti.server.pictures import make_pictures
-from smalti.server.refusals import explain_errors
-from smalti.server.routes import make_routes
-from smalti.server.security import Guard
+from smalti.errors import InputError
+from smalti.server.dispatcher import Desk
+from smalti.server.error_responses import explain_errors
+from smalti.server.routes import make_pictures, make_routes
+from smalti.server.security import Gate, Guard
 
 
 def make_app(desk: Desk, guard: Guard, page: Mapping[str, PageFile] | None = None) -> FastAPI:
@@ -45,3 +48,49 @@ def _sending(file: PageFile) -> Callable[[Request], Awaitable[Response]]:
         return Response(file.content, media_type=file.media_type, headers=headers)
 
     return send
+
+
+MEDIA_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".json": "application/json",
+    ".webmanifest": "application/manifest+json",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".ico": "image/vnd.microsoft.icon",
+    ".woff2": "font/woff2",
+}
+
+HASHED = re.compile(r"-[\w-]{8}\.\w+$")
+"""Names by which a file never changes its content: vite puts a hash into them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageFile:
+    """A file as it is sent."""
+
+    content: bytes
+    media_type: str
+    lasting: bool  # the browser need never ask again
+
+
+def read_page(folder: Traversable | None = None) -> dict[str, PageFile]:
+    """Return the files of the page by their paths in an address, `/` for the page itself."""
+    folder = resources.files("smalti.server") / "page" if folder is None else folder
+    if not (folder / "index.html").is_file():
+        raise InputError(f"{folder}: the page was not built: run `make page`")
+    files = {}
+    for path, file in _walk(folder, PurePosixPath("/")):
+        media_type = MEDIA_TYPES.get(path.suffix, "application/octet-stream")
+        files[str(path)] = PageFile(file.read_bytes(), media_type, HASHED.search(path.name) is not None)
+    files["/"] = files.pop("/index.html")
+    return files
+
+
+def _walk(folder: Traversable, path: PurePosixPath) -> Iterator[tuple[PurePosixPath, Traversable]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _walk(entry, path / entry.name)
+        else:
+            yield path / entry.name, entry

@@ -1,12 +1,15 @@
-"""What has changed, told to every open page as server-sent events."""
+"""Tell every open page what has changed, as server-sent events; progress among it."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 
+from smalti.annotation import messages
 from smalti.annotation.messages import Notice
+from smalti.progress import Progress, Step
 
 KEEP_ALIVE_SECONDS = 15.0
 PROGRESS_SECONDS = 0.2
@@ -102,3 +105,33 @@ class _Reader:
 def _is_same_stage(one: Notice, other: Notice) -> bool:
     """Return whether two notices differ by their progress alone."""
     return (one.revision, one.stage) == (other.revision, other.stage) and one.progress != other.progress
+
+
+class PageProgress:
+    """Passes every stage on as a message.
+
+    `show` may raise KeyboardInterrupt, which ends the work as Ctrl-C would: between two steps.
+    """
+
+    def __init__(self, show: Callable[[messages.Progress], None], beside: Progress) -> None:
+        self._show = show
+        self._beside = beside
+
+    @contextmanager
+    def stage(self, name: str, total: int) -> Iterator[Step]:
+        """Show a stage of `total` parts."""
+        with self._beside.stage(name, total) as step_beside:
+            finished = 0
+
+            def step(done: int = 1) -> None:
+                nonlocal finished
+                finished += done
+                step_beside(done)
+                self._show(messages.Progress(name=name, done=finished, total=total))
+
+            self._show(messages.Progress(name=name, done=0, total=total))
+            yield step
+
+    def say(self, message: str) -> None:
+        """Tell it beside the page."""
+        self._beside.say(message)

@@ -1,24 +1,39 @@
-"""The annotator from the first line to the last: bind, prepare, serve."""
+"""Run the annotator: bind an address, prepare while serving, and end within a second when told to."""
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import ipaddress
+import os
 import secrets
-from collections.abc import Callable
+import signal
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import uvicorn
+from fastapi import FastAPI
 from threadpoolctl import threadpool_limits
 
 from smalti.annotation.messages import Queue
 from smalti.annotation.session import Session
 from smalti.building.build import Location
-from smalti.building.progress import Progress
-from smalti.building.settings import BuildSettings
-from smalti.server.address import listen
-from smalti.server.app import make_app
-from smalti.server.desk import Desk
-from smalti.server.lifetime import Ending, serve
-from smalti.server.page_files import read_page
+from smalti.building.build_settings import BuildSettings
+from smalti.errors import UsageError
+from smalti.progress import Progress
+from smalti.server.app import make_app, read_page
+from smalti.server.dispatcher import Desk
 from smalti.server.security import Guard
+
+if TYPE_CHECKING:
+    from smalti.server.dispatcher import Opening
 
 
 def annotate(
@@ -67,3 +82,167 @@ def _describe(location: Location) -> tuple[str, str]:
         return Path(location).name.removesuffix(".smalti"), str(location)
     first, *others = map(str, location)
     return Path(first).name, first + (f" and {len(others)} more" if others else "")
+
+
+QUICK_SECONDS = 0.3
+"""Within which an input that cannot be used is mostly known: no browser need open for it."""
+
+FAREWELL_SECONDS = 2.0
+"""For an open page to read why the sequence could not be prepared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How it ended: in which folder the answers are, None if it never came to asking; whether no thread is at work."""
+
+    folder: Path | None
+    at_rest: bool
+
+
+def serve(app: FastAPI, desk: Desk, address: Address, opening: Opening, url: str | None = None) -> Ending:
+    """Serve an application while its desk is opened and after, until Ctrl-C; `url` is opened in the browser."""
+    server = Server(app, desk)
+    with _signals_to(server):
+        preparing = desk.open(opening)
+        try:
+            asyncio.run(_serve(server, desk, address, preparing, url))
+        finally:
+            folder, at_rest = desk.folder, desk.close()
+    if _has_failed(preparing):
+        preparing.result()
+    return Ending(folder, at_rest)
+
+
+class Server(uvicorn.Server):
+    """Serves the application of a desk, and lets the open pages go when it ends."""
+
+    def __init__(self, app: FastAPI, desk: Desk) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                log_level="warning",
+                access_log=False,
+                lifespan="off",
+                ws="none",
+                http="h11",
+                loop="asyncio",
+                server_header=False,
+                timeout_graceful_shutdown=1,
+            )
+        )
+        self._desk = desk
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams of open pages first: they would keep the server for ever."""
+        await self._desk.leave()
+        await super().shutdown(sockets)
+
+
+async def _serve(server: Server, desk: Desk, address: Address, preparing: Future[None], url: str | None) -> None:
+    watching = asyncio.create_task(_watch(server, desk, preparing, url))
+    try:
+        await server.serve(sockets=[address.listener])
+    finally:
+        watching.cancel()
+
+
+async def _watch(server: Server, desk: Desk, preparing: Future[None], url: str | None) -> None:
+    """Open the browser, and end the server if the sequence cannot be prepared."""
+    opened = asyncio.wrap_future(preparing)
+    try:
+        await asyncio.wait({opened}, timeout=QUICK_SECONDS)
+        has_browser = url is not None and not _has_failed(preparing)
+        if has_browser:
+            # A browser in the terminal would not come back before it is closed.
+            threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+        await asyncio.wait({opened})
+        if _has_failed(preparing):
+            if has_browser or desk.bulletin.readers:
+                await asyncio.sleep(FAREWELL_SECONDS)
+            server.should_exit = True
+    finally:
+        opened.cancel()
+
+
+def _has_failed(preparing: Future[None]) -> bool:
+    return preparing.done() and not preparing.cancelled() and preparing.exception() is not None
+
+
+@contextmanager
+def _signals_to(server: Server) -> Iterator[None]:
+    """Have Ctrl-C and a polite kill end the server; uvicorn sends itself both again once it has ended."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: object) -> None:
+        server.should_exit = True
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+LARGEST_PORT = 65535
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Address:
+    """A socket that listens, and how it was asked for."""
+
+    listener: socket.socket
+    host: str
+
+    @property
+    def ip(self) -> str:
+        """The address it is bound to."""
+        return str(self.listener.getsockname()[0])
+
+    @property
+    def port(self) -> int:
+        """The port it is bound to."""
+        return int(self.listener.getsockname()[1])
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        return ipaddress.ip_address(self.ip).is_loopback
+
+    @property
+    def url(self) -> str:
+        """What to open in a browser."""
+        host = socket.gethostname() if ipaddress.ip_address(self.ip).is_unspecified else self.host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
+
+
+def listen(host: str, port: int) -> Address:
+    """Bind to an address of this machine; port 0 is any that is free."""
+    if not 0 <= port <= LARGEST_PORT:
+        raise UsageError(f"--port {port}: give a number up to {LARGEST_PORT}, or 0 for any that is free")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (socket.gaierror, UnicodeError):
+        raise UsageError(f"--host {host}: no such host; give 127.0.0.1 or an address of this machine") from None
+    family, kind, protocol, _, place = min(found, key=lambda one: one[0] != socket.AF_INET)
+    listener = socket.socket(family, kind, protocol)
+    try:
+        if os.name == "posix":
+            # A port that was left a moment ago can be used again; one in use cannot.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(place)
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        raise UsageError(_explain(error, host, port)) from None
+    return Address(listener, host)
+
+
+def _explain(error: OSError, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"--port {port}: is taken; give another one, or 0 for any that is free"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"--host {host}: is not an address of this machine; give 127.0.0.1 or one that is"
+    return f"--host {host} --port {port}: cannot be used ({error.strerror}); give others"

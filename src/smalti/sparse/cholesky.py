@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled, compiled_parallel, prange
-from smalti.sparse.blocks import Blocks, add_product, transpose
+from smalti.sparse.block_products import Blocks, add_product, transpose
 from smalti.sparse.pattern import Indices, Pattern
 
 RIGHT_SIDES_AT_ONCE = 64

@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.records import Pair, PairNumbers
-from smalti.suggestion.acceptance import acceptance
-from smalti.suggestion.evidence import Evidence, update
-from smalti.suggestion.refusals import Refusals
-from smalti.suggestion.survey import REACHES, Seen, far_pairs, near_pairs
-from smalti.suggestion.view import View
+from smalti.suggestion.answer_model import Refusals, acceptance
+from smalti.suggestion.appearance_evidence import Evidence, update
+from smalti.suggestion.pair_survey import REACHES, Seen, far_pairs, near_pairs
+from smalti.suggestion.state_view import View
 
 FAINTEST = 1e-12
 """A smaller probability is none."""

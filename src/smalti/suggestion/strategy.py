@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.records import Pair, Suggestion
-from smalti.suggestion.lessons import Lessons
-from smalti.suggestion.prospect import Prospect
-from smalti.suggestion.view import View
+from smalti.suggestion.candidates import Prospect
+from smalti.suggestion.expected_gain import Lessons
+from smalti.suggestion.state_view import View
 
 
 class Strategy(Protocol):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.rendering.blends.multiband import levels_for, reach_of
+from smalti.rendering.blends.seam_blends import levels_for, reach_of
 from smalti.rendering.mosaic import Mosaic
 from tests.rendering.scene import Frames, shift, tilt, turn
 from tests.rendering.worlds import HEIGHT, WIDTH, WORLDS, disc, mosaic_of

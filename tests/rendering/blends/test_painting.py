@@ -4,13 +4,12 @@ import numpy as np
 
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
-from smalti.rendering.blends.feathered import FEATHER
-from smalti.rendering.blends.overlay import OverlayPainting
-from smalti.rendering.blends.painting import to_bytes
+from smalti.rendering.blends.blend_table import FEATHER
+from smalti.rendering.blends.tile_painting import OverlayPainting, to_bytes
 from smalti.rendering.canvas import Window
-from smalti.rendering.light.exposure import plain_exposure
-from smalti.rendering.sampling.feather import Feather
-from smalti.rendering.sampling.pyramid import FramePyramid
+from smalti.rendering.exposure import plain_exposure
+from smalti.rendering.frame_cache import FramePyramid
+from smalti.rendering.sampling_kernels import Feather
 from tests.rendering.scene import shift
 
 MASK = np.ones((20, 30), dtype=bool)

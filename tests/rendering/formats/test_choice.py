@@ -5,11 +5,8 @@ from pathlib import Path
 import pytest
 
 from smalti.errors import UsageError
-from smalti.rendering.formats.choice import writer_for
-from smalti.rendering.formats.deepzoom import write_deepzoom
-from smalti.rendering.formats.jpeg import write_jpeg
-from smalti.rendering.formats.omezarr import write_omezarr
-from smalti.rendering.formats.png import write_png
+from smalti.rendering.formats.format_table import write_deepzoom, write_omezarr, writer_for
+from smalti.rendering.formats.png_jpeg import write_jpeg, write_png
 from smalti.rendering.formats.tiff import write_tiff
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from smalti.errors import OutputError
 from smalti.rendering.formats.bands import Bands, Caption
-from smalti.rendering.formats.deepzoom import write_deepzoom
+from smalti.rendering.formats.format_table import write_deepzoom
 from tests.rendering.formats.pictures import bands_of, halved, on_white, opened, photograph, picture, tree
 
 NAMESPACE = "{http://schemas.microsoft.com/deepzoom/2008}"

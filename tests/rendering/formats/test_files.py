@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from smalti.errors import OutputError
-from smalti.rendering.formats import encoding
+from smalti.interchange.atomic_files import Spool, replacing_folder
+from smalti.rendering.formats import bands as encoding
 from smalti.rendering.formats.bands import Bands, Caption
-from smalti.rendering.formats.choice import writer_for
-from smalti.rendering.formats.files import Spool, replacing_folder
+from smalti.rendering.formats.format_table import writer_for
 from tests.rendering.formats.pictures import bands_of, photograph, picture, tree
 
 NAMES = ["m.png", "m.jpg", "m.tif", "m.dzi", "m.zarr"]

@@ -6,7 +6,7 @@ import tifffile
 
 from smalti.errors import UsageError
 from smalti.rendering.formats.bands import Caption
-from smalti.rendering.formats.choice import writer_for
+from smalti.rendering.formats.format_table import writer_for
 from smalti.rendering.formats.tiff import write_map, write_tiff
 from tests.rendering.formats.pictures import bands_of, picture
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from smalti.errors import OutputError
 from smalti.rendering.formats.bands import Bands, Caption
-from smalti.rendering.formats.jpeg import encode_jpeg, write_jpeg
+from smalti.rendering.formats.png_jpeg import encode_jpeg, write_jpeg
 from tests.rendering.formats.pictures import bands_of, on_white, opened, photograph, picture
 
 # More than eight strips need their markers counted round; the last strip is of any height, also in the last block.

@@ -6,9 +6,8 @@ import weakref
 import numpy as np
 import pytest
 
-from smalti.rendering.formats.bands import Bands, Caption
-from smalti.rendering.formats.choice import writer_for
-from smalti.rendering.formats.pyramid import TileRows
+from smalti.rendering.formats.bands import Bands, Caption, TileRows
+from smalti.rendering.formats.format_table import writer_for
 from smalti.rendering.formats.tiff import write_map
 from tests.rendering.formats.pictures import bands_of, picture
 

@@ -5,7 +5,7 @@ import pytest
 
 from smalti.errors import OutputError
 from smalti.rendering.formats.bands import Bands, Caption
-from smalti.rendering.formats.omezarr import write_omezarr
+from smalti.rendering.formats.format_table import write_omezarr
 from tests.rendering.formats.pictures import bands_of, halved, picture, tree
 
 zarr = pytest.importorskip("zarr", reason="the package zarr reads what is written here")

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from smalti.rendering.formats.bands import Caption
-from smalti.rendering.formats.png import write_png
+from smalti.rendering.formats.png_jpeg import write_png
 from tests.rendering.formats.pictures import bands_of, picture
 
 

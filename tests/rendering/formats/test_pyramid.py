@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smalti.rendering.formats.pyramid import Cascade, TileRows, level_sizes, reduce_half
+from smalti.rendering.formats.bands import Cascade, TileRows, level_sizes, reduce_half
 from tests.rendering.formats.pictures import halved, picture
 
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from smalti.rendering.light.average import average_view
-from smalti.rendering.light.comparison import seen_cells
-from smalti.rendering.light.survey import Survey
+from smalti.rendering.exposure import average_view
+from smalti.rendering.frame_survey import Survey
+from smalti.rendering.light_comparison import seen_cells
 from tests.rendering.scene import Frames, shift
 
 WIDTH, HEIGHT = 160, 120

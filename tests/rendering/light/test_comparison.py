@@ -5,9 +5,8 @@ import pytest
 
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
-from smalti.rendering.light.comparison import BRIGHTEST, compare, seen_cells
-from smalti.rendering.light.neighbours import MOST_NEIGHBOURS, find_neighbours
-from smalti.rendering.light.survey import Survey
+from smalti.rendering.frame_survey import MOST_NEIGHBOURS, Survey, find_neighbours
+from smalti.rendering.light_comparison import BRIGHTEST, compare, seen_cells
 from tests.rendering.scene import Frames, colour_at, frame_of, mapped, shift
 from tests.rendering.worlds import HEIGHT, WIDTH, WORLDS, disc, reader_of
 

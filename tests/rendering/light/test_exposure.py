@@ -3,11 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.rendering.light.average import AverageView
-from smalti.rendering.light.comparison import Comparison
-from smalti.rendering.light.correction import STEPS
-from smalti.rendering.light.exposure import Exposure, estimate_exposure, plain_exposure
-from smalti.rendering.light.groundwork import rate_frames
+from smalti.rendering.exposure import AverageView, Exposure, estimate_exposure, plain_exposure
+from smalti.rendering.layout import rate_frames
+from smalti.rendering.light_comparison import STEPS, Comparison
 
 FRAMES, WIDTH, HEIGHT = 30, 200, 150
 MASK = np.ones((HEIGHT, WIDTH), dtype=bool)

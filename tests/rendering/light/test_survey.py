@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from smalti.errors import OutputError
-from smalti.rendering.light.survey import SHARPNESS, Survey, cell_of
+from smalti.rendering.frame_survey import SHARPNESS, Survey, cell_of
 from tests.rendering.scene import Frames, displacement, frame_of, mapped, turn
 
 

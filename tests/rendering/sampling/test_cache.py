@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smalti.errors import InputError, OutputError
-from smalti.rendering.sampling.cache import FrameCache, read_exactly
-from smalti.rendering.sampling.pyramid import FramePyramid
+from smalti.rendering.frame_cache import FrameCache, FramePyramid, read_exactly
 from tests.rendering.scene import Frames
 
 SHAPE = (4, 6, 3)

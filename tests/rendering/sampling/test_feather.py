@@ -5,7 +5,7 @@ import pytest
 
 from smalti.errors import InputError
 from smalti.rendering.canvas import Window
-from smalti.rendering.sampling.feather import Feather, covers, weight_at
+from smalti.rendering.sampling_kernels import Feather, covers, weight_at
 from tests.rendering.scene import mapped, shift, tilt, turn
 
 WIDTH, HEIGHT = 60, 40

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from smalti.rendering.canvas import Window
-from smalti.rendering.sampling.kernels import brighten, cubic, linear, position
-from smalti.rendering.sampling.pyramid import FramePyramid
+from smalti.rendering.frame_cache import FramePyramid
+from smalti.rendering.sampling_kernels import brighten, cubic, linear, position
 from tests.rendering.scene import colour_at, displacement, frame_of, mapped, shift, tilt, turn
 
 WIDTH, HEIGHT = 90, 70

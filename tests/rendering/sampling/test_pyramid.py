@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.rendering.sampling.pyramid import FramePyramid, reduced_size
+from smalti.rendering.frame_cache import FramePyramid, reduced_size
 from tests.rendering.scene import displacement, frame_of, mapped, shift, tilt, turn
 
 

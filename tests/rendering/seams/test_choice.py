@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.rendering.seams.candidates import NONE, SLOTS, Candidates
-from smalti.rendering.seams.choice import MARGIN, choose_frames
+from smalti.rendering.seams.seam_candidates import NONE, SLOTS, Candidates
+from smalti.rendering.seams.seam_labels import MARGIN, choose_frames
 
 
 def candidates_of(merits: np.ndarray, colours: np.ndarray) -> Candidates:

@@ -10,8 +10,8 @@ from scipy import ndimage
 from smalti.rendering.canvas import Window
 from smalti.rendering.mosaic import Mosaic
 from smalti.rendering.seams import patchwork as patchworks
-from smalti.rendering.seams.candidates import NONE
 from smalti.rendering.seams.patchwork import Patchwork
+from smalti.rendering.seams.seam_candidates import NONE
 from tests.rendering.scene import Frames, mapped
 from tests.rendering.worlds import HEIGHT, WIDTH, WORLDS, canvas_points, count_views, disc, mosaic_of
 

@@ -6,8 +6,8 @@ import pytest
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.rendering.canvas import Canvas
-from smalti.rendering.sampling.feather import Feather
-from smalti.rendering.seams.selection import VIEWS, select_frames
+from smalti.rendering.sampling_kernels import Feather
+from smalti.rendering.seams.seam_candidates import VIEWS, select_frames
 from tests.rendering.scene import shift, turn
 from tests.rendering.worlds import HEIGHT, WIDTH, WORLDS, count_views, disc
 

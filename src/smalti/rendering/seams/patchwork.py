@@ -11,16 +11,15 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.geometry.homography import invert_homographies
+from smalti.geometry.homographies import invert_homographies
 from smalti.geometry.lens import Lens
 from smalti.rendering.canvas import Canvas, Window, boxes_within, frame_boxes
-from smalti.rendering.light.exposure import Exposure
-from smalti.rendering.light.survey import Survey
-from smalti.rendering.sampling.feather import Feather
-from smalti.rendering.sampling.kernels import bending_of
-from smalti.rendering.seams.assignment import assign_pixels
-from smalti.rendering.seams.candidates import NONE, Candidates, enter
-from smalti.rendering.seams.choice import MARGIN, choose_frames
+from smalti.rendering.exposure import Exposure
+from smalti.rendering.frame_survey import Survey
+from smalti.rendering.sampling_kernels import Feather, bending_of
+from smalti.rendering.seams.seam_candidates import NONE, Candidates, enter
+from smalti.rendering.seams.seam_labels import MARGIN, choose_frames
+from smalti.rendering.seams.seam_pixels import assign_pixels
 
 BLOCK = 256
 """Cells a side that are chosen at once."""

@@ -1,0 +1,130 @@
+"""The matcher beside a person: its opinion on any pair, and the questions that it answers by itself."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+from smalti.agents.agent import Agent, ask
+from smalti.annotation.answer_history import Ledger
+from smalti.annotation.landmark_messages import write_matched
+from smalti.annotation.messages import Proposal
+from smalti.annotation.session_state import AnyLoop, Surprise, surprise_of
+from smalti.project.answer_store import Store
+from smalti.project.entries import AnswerEntry, Role
+from smalti.records import Answer, Pair, Verdict
+
+REMEMBERED = 256
+
+
+class Clerk:
+    """Asks the matcher, one pair at a time, and remembers what it said."""
+
+    def __init__(self, agent: Agent, ledger: Ledger, engine: threading.RLock) -> None:
+        """`engine` is held while the ledger is looked at or changed."""
+        self._agent = agent
+        self._ledger = ledger
+        self._engine = engine
+        self._matching = threading.Lock()
+        self._said: OrderedDict[Pair, tuple[Answer, float]] = OrderedDict()
+        self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
+        self.answered = 0
+
+    @property
+    def is_working(self) -> bool:
+        """Whether it is answering questions itself just now."""
+        return self._thread is not None
+
+    def propose(self, pair: Pair) -> Proposal:
+        """Return what the matcher says of a pair of the source, and whether it is sure."""
+        answer, _ = self._ask(pair)
+        with self._engine:
+            sure = self._is_sure(answer)
+        shown = [] if answer.landmarks is None else write_matched(answer.landmarks)
+        return Proposal(i=pair.i, j=pair.j, verdict=answer.verdict, landmarks=shown, reason=answer.reason, sure=sure)
+
+    def work(self, store: Store, on_answer: Callable[[], None], on_end: Callable[[], None]) -> None:
+        """Begin to answer the best questions in a thread, until a person should look at one; once at a time."""
+        if self.is_working or self._stopping.is_set():
+            return
+        self.answered = 0
+
+        def run() -> None:
+            while self._answer_best(store):
+                on_answer()
+            with self._engine:
+                self._thread = None
+                if not self._stopping.is_set():
+                    on_end()
+
+        self._thread = threading.Thread(target=run, name="clerk")
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until it answers nothing itself any more."""
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def stop(self) -> None:
+        """End the work after the answer it is at."""
+        self._stopping.set()
+        self.wait()
+
+    def _answer_best(self, store: Store) -> bool:
+        """Answer the best question unless a person should; tell whether it did."""
+        with self._engine:
+            best, stop = self._ledger.loop.best, self._ledger.loop.stop_reason()
+            if self._stopping.is_set() or best is None or stop is not None:
+                return False
+            pair = self._ledger.outer(best.pair)
+            answer, seconds = self._ask(pair)
+            if not self._is_sure(answer):
+                return False
+            store.keep_answer(AnswerEntry(answer, Role.LOOP, seconds))
+            self._ledger.take_up()
+            self.answered += 1
+            return True
+
+    def _is_sure(self, answer: Answer) -> bool:
+        ledger = self._ledger
+        return is_sure(answer.of_pair(ledger.inner(answer.pair)), ledger.loop, ledger.course.surprises())
+
+    def _ask(self, pair: Pair) -> tuple[Answer, float]:
+        """Return what the matcher says, and the seconds that it took."""
+        with self._engine:
+            expected = self._ledger.loop.expect(self._ledger.inner(pair))
+        with self._matching:
+            if pair not in self._said:
+                began = time.perf_counter()
+                answer = ask(self._agent, pair, expected)
+                self._said[pair] = answer, time.perf_counter() - began
+                if len(self._said) > REMEMBERED:
+                    self._said.popitem(last=False)
+            return self._said[pair]
+
+
+SURE_LANDMARKS = 30
+"""Matches that agree, from which on the paper's matcher is believed."""
+
+DOUBTFUL_OVERLAP = 0.15
+"""Probability from which on a matcher that finds nothing may have missed something: one that misses every third overlap
+is wrong in one no of twenty about pairs that overlap so probably, and less often below."""
+
+
+def is_sure(answer: Answer, loop: AnyLoop, earlier: Sequence[Surprise]) -> bool:
+    """Tell whether the matcher's answer can stand without a person.
+
+    A yes needs many landmarks and must agree with the mosaic; a no must not come as a surprise. One that failed has
+    said that it cannot tell. `earlier` are the surprises of the answers so far.
+    """
+    if answer.verdict is Verdict.UNSURE:
+        return False
+    if answer.landmarks is None:
+        return loop.likely(answer.pair).reasons["overlap"] < DOUBTFUL_OVERLAP
+    if len(answer.landmarks) < SURE_LANDMARKS:
+        return False
+    return not surprise_of(loop, answer.landmarks, answer.author).is_more_than(earlier)

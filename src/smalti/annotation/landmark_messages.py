@@ -1,0 +1,108 @@
+"""Landmarks between page and engine: converted, checked, and snapped to where both sides look alike."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
+
+from smalti.annotation.messages import GiveAnswer, Given, Landmark, Origin, Side, Snapped, SnapPoint
+from smalti.annotation.page_pictures import Pictures
+from smalti.annotation.session_state import AnyLoop, scales_of
+from smalti.engine.links import spread_out
+from smalti.errors import LandmarkError
+from smalti.geometry.linear_maps import invert
+from smalti.project.entries import AnswerEntry, Role
+from smalti.records import Answer, Author, Landmarks, Pair, Verdict
+from smalti.registration.snapping import snap
+
+SIGMA_PX = {Origin.CLICKED: 1.5, Origin.SNAPPED: 0.5, Origin.MATCHED: 1.0}
+"""How exactly a landmark is placed."""
+
+MOST_SHOWN = 24
+"""Landmarks of a matcher that a person is shown, spread over the overlap."""
+
+LARGEST_SCALE = 50.0
+"""By which one frame may be enlarged in the other."""
+
+MARGIN = 2.0
+"""A landmark lies in the frame, or as far outside as an expected place may: in the frame enlarged by this factor."""
+
+_SHEET = TypeAdapter(list[Landmark])
+
+
+def read_landmarks(pair: Pair, sheet: list[Landmark], loop: AnyLoop) -> Landmarks:
+    """Return those that are switched on, one at least; no camera must be known to be unable to make their map."""
+    active = [landmark for landmark in sheet if landmark.active]
+    landmarks = Landmarks(
+        pair,
+        np.array([(landmark.x_i, landmark.y_i) for landmark in active]).reshape(-1, 2),
+        np.array([(landmark.x_j, landmark.y_j) for landmark in active]).reshape(-1, 2),
+        np.array([SIGMA_PX[landmark.origin] for landmark in active]),
+    )
+    largest, smallest = scales_of(loop, landmarks)
+    for frame, points in ((pair.i, landmarks.points_i), (pair.j, landmarks.points_j)):
+        if not loop.outline.scaled(MARGIN).contains(points).all():
+            raise LandmarkError(f"pair {pair}: a landmark lies far outside frame {frame}, move it into the frame")
+    if largest > LARGEST_SCALE or smallest * LARGEST_SCALE < 1.0:
+        raise LandmarkError(
+            f"pair {pair}: the landmarks stretch frame {pair.j} by {largest:.3g} and {smallest:.3g} into frame "
+            f"{pair.i}, spread them out or check whether they belong together"
+        )
+    return landmarks
+
+
+def read_answer(request: GiveAnswer, role: Role, loop: AnyLoop) -> AnswerEntry:
+    """Return a person's answer as the log keeps it; landmarks that are switched off are kept in the details."""
+    pair = Pair(request.i, request.j)
+    landmarks = read_landmarks(pair, request.landmarks, loop) if request.verdict is Verdict.YES else None
+    answer = Answer(pair, request.verdict, landmarks, request.reason, Author.PERSON)
+    details = _SHEET.dump_json(request.landmarks).decode() if request.landmarks else ""
+    return AnswerEntry(answer, role, request.seconds, details)
+
+
+def write_given(entry: AnswerEntry) -> Given:
+    """Return an answer as the page shows it."""
+    answer = entry.answer
+    return Given(verdict=answer.verdict, landmarks=_write_landmarks(entry), author=answer.author, reason=answer.reason)
+
+
+def write_matched(landmarks: Landmarks) -> list[Landmark]:
+    """Return some of a matcher's landmarks, spread out."""
+    chosen = spread_out(landmarks.points_j, MOST_SHOWN)
+    sides = np.hstack([landmarks.points_i, landmarks.points_j])[chosen]
+    return [Landmark(x_i=a, y_i=b, x_j=c, y_j=d, origin=Origin.MATCHED) for a, b, c, d in sides.tolist()]
+
+
+def _write_landmarks(entry: AnswerEntry) -> list[Landmark]:
+    if entry.details:
+        try:
+            return _SHEET.validate_json(entry.details)
+        except ValidationError:
+            # Written by another program: the points that count are in the entry itself.
+            pass
+    return [] if entry.answer.landmarks is None else write_matched(entry.answer.landmarks)
+
+
+def snap_landmark(request: SnapPoint, pictures: Pictures, mask: NDArray[np.bool_] | None) -> Snapped:
+    """Move the side that is to be moved."""
+    i, j = np.array([request.x_i, request.y_i]), np.array([request.x_j, request.y_j])
+    i_from_j = np.array(request.i_from_j).reshape(2, 3)
+    if not abs(np.linalg.det(i_from_j[:, :2])) > 1e-6:
+        return Snapped(found=False, x=0.0, y=0.0, correlation=0.0, reason="the frames are not known well enough yet")
+    if request.moving is Side.I:
+        fixed, moving, fixed_point, moving_point, moving_from_fixed = request.j, request.i, j, i, i_from_j
+    else:
+        fixed, moving, fixed_point, moving_point, moving_from_fixed = request.i, request.j, i, j, invert(i_from_j)
+    found = snap(
+        pictures.gray(fixed),
+        pictures.gray(moving),
+        fixed_point,
+        moving_point,
+        moving_from_fixed,
+        request.radius,
+        mask,
+        mask,
+    )
+    x, y = found.point.tolist()
+    return Snapped(found=found.found, x=x, y=y, correlation=found.correlation, reason=found.reason)

@@ -1,0 +1,231 @@
+"""Frames as the page shows them: whole, and small on sheets; made when they are needed, and kept in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.annotation.messages import Sheets
+from smalti.errors import OutputError, SmaltiError, UsageError
+from smalti.frames.pixels import in_gray
+from smalti.frames.video import VideoSource
+from smalti.interchange.atomic_files import naming, replacing
+from smalti.progress import Progress, Silence
+from smalti.project.project import Project
+
+FEW_FRAMES = 600
+LARGE_CELL, SMALL_CELL = (192, 144), (128, 96)
+COLUMNS, PER_SHEET = 16, 256
+FRAME_QUALITY, SHEET_QUALITY = 92, 85
+LARGEST_KEPT = 2_000_000
+"""Pixels of a video's frame up to which all are kept as images beforehand: seeking in a video is slow."""
+
+GRAYS_REMEMBERED = 16
+THREADS, AHEAD = 2, 4
+"""Those that encode, and the frames that wait for them."""
+
+
+class Pictures:
+    """Pictures of a project's frames, by their numbers in the source. Its methods may be called from any thread."""
+
+    def __init__(self, project: Project, used: Sequence[int]) -> None:
+        """`used` are the frames that have a small picture, in ascending order."""
+        self._project, self._used = project, tuple(used)
+        self._folder = project.cache.folder / "pictures"
+        self._reading = threading.Lock()  # one thread at a time may read the source
+        self._writing = threading.Lock()
+        self._remembered = lru_cache(GRAYS_REMEMBERED)(self._read_gray)
+        self._background = ThreadPoolExecutor(1, thread_name_prefix="pictures")
+        largest = LARGE_CELL if len(self._used) <= FEW_FRAMES else SMALL_CELL
+        scale = min(1.0, largest[0] / project.width, largest[1] / project.height)
+        self.sheets = Sheets(
+            count=-(-len(self._used) // PER_SHEET),
+            columns=COLUMNS,
+            per_sheet=PER_SHEET,
+            width=max(1, round(scale * project.width)),
+            height=max(1, round(scale * project.height)),
+        )
+        # Sheets of another choice of frames are not taken for these.
+        choice = hashlib.sha256(repr((self._used, self.sheets)).encode()).hexdigest()[:12]
+        self._sheet_folder = self._folder / f"sheets-{choice}"
+
+    def prepare(self, progress: Progress) -> None:
+        """Make all sheets, and pictures of all frames of a video that are not too large, as far as they are missing."""
+        source = self._project.source
+        keeps = isinstance(source, VideoSource) and source.width * source.height <= LARGEST_KEPT
+        numbers = range(len(source)) if keeps else range(0)
+        missing = [number for number in numbers if not self._is_settled(number)]
+        self._make(missing, [k for k in range(self.sheets.count) if not _is_whole(self._sheet_file(k))], progress)
+
+    def sheet(self, number: int) -> bytes:
+        """Return a sheet as JPEG."""
+        if not 0 <= number < self.sheets.count:
+            raise UsageError(f"sheet {number}: there are sheets 0 to {self.sheets.count - 1} only")
+        path = self._sheet_file(number)
+        if not _is_whole(path):
+            self._make([], [number], Silence())
+        return _load(path)
+
+    def mask(self) -> bytes:
+        """Return where small pictures show the scene, white, as PNG; all of it where there is no mask."""
+        mask, size = self._project.mask, (self.sheets.width, self.sheets.height)
+        if mask is None:
+            mask = np.ones((1, 1), dtype=np.bool_)
+        small = cv2.resize(mask.astype(np.uint8) * 255, size, interpolation=cv2.INTER_AREA)
+        done, encoded = cv2.imencode(".png", np.where(small == 255, np.uint8(255), np.uint8(0)))
+        assert done, "an image of 8 bits can be encoded"
+        return encoded.tobytes()
+
+    def frame(self, number: int) -> bytes:
+        """Return a frame as JPEG, also one that is not used."""
+        path = self._frame_file(number)
+        if _is_whole(path):
+            return _load(path)
+        encoded = _encode(self._read(number), FRAME_QUALITY)
+        self._keep(path, encoded)
+        return encoded
+
+    def gray(self, number: int) -> NDArray[np.uint8]:
+        """Return a frame's own pixels (h, w), gray, not to be written to; the latest ones are remembered."""
+        return self._remembered(number)
+
+    def prefetch(self, numbers: Iterable[int]) -> None:
+        """Make what may be asked of some frames next, in the background."""
+        for number in numbers:
+            with suppress(RuntimeError):  # it is closed already
+                self._background.submit(self._fetch, number)
+
+    def close(self) -> None:
+        """End the work in the background, before the source is closed."""
+        self._background.shutdown(wait=True, cancel_futures=True)
+
+    def _fetch(self, number: int) -> None:
+        # Whoever asks for the frame itself is told what is wrong with it.
+        with suppress(SmaltiError, OSError):
+            self.gray(number)
+            self.frame(number)
+
+    def _make(self, frames: Iterable[int], sheets: Sequence[int], progress: Progress) -> None:
+        """Make pictures of frames, and sheets, in one pass over the source."""
+        frames = set(frames)
+        cells = {number: (k, at) for k in sheets for at, number in enumerate(self._members(k))}
+        wanted = sorted(frames | cells.keys())
+        if not wanted:
+            return
+        drafts: dict[int, NDArray[np.uint8]] = {}
+        encoding: deque[Future[None]] = deque()
+        with progress.stage("pictures", len(wanted)) as step, ThreadPoolExecutor(THREADS) as pool:
+            for number, image in self._images(wanted):
+                if image is not None and number in frames:
+                    encoding.append(pool.submit(self._keep_image, self._frame_file(number), image, FRAME_QUALITY))
+                if number in cells:
+                    k, at = cells[number]
+                    draft = drafts.setdefault(k, self._blank(k))
+                    if image is not None:
+                        self._place(draft, at, image)
+                    if number == self._members(k)[-1]:
+                        del drafts[k]
+                        encoding.append(pool.submit(self._keep_image, self._sheet_file(k), draft, SHEET_QUALITY))
+                while len(encoding) > AHEAD:
+                    encoding.popleft().result()
+                step()
+            for future in encoding:
+                future.result()
+
+    def _images(self, numbers: Iterable[int]) -> Iterator[tuple[int, NDArray[np.uint8] | None]]:
+        """Yield frames, those that are kept from there, None for one that cannot be decoded."""
+        for number in numbers:
+            if _is_whole(self._frame_file(number)):
+                kept = np.frombuffer(_load(self._frame_file(number)), dtype=np.uint8)
+                if (decoded := cv2.imdecode(kept, cv2.IMREAD_COLOR_RGB)) is not None:
+                    yield number, np.asarray(decoded, dtype=np.uint8)
+                    continue
+            with self._reading:
+                image = next((image for _, image in self._project.source.read_many([number])), None)
+            if image is None:
+                # Said once, so that no later pass tries again.
+                self._keep(self._unreadable_file(number), b"")
+            yield number, image
+
+    def _blank(self, sheet: int) -> NDArray[np.uint8]:
+        rows = -(-len(self._members(sheet)) // COLUMNS)
+        return np.zeros((rows * self.sheets.height, COLUMNS * self.sheets.width, 3), dtype=np.uint8)
+
+    def _place(self, draft: NDArray[np.uint8], at: int, image: NDArray[np.uint8]) -> None:
+        width, height = self.sheets.width, self.sheets.height
+        top, left = at // COLUMNS * height, at % COLUMNS * width
+        small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+        draft[top : top + height, left : left + width] = small
+
+    def _read(self, number: int) -> NDArray[np.uint8]:
+        frames = len(self._project.source)
+        if not 0 <= number < frames:
+            raise UsageError(f"frame {number}: the source has frames 0 to {frames - 1} only")
+        with self._reading:
+            return self._project.source.read(number)
+
+    def _read_gray(self, number: int) -> NDArray[np.uint8]:
+        gray = in_gray(self._read(number))
+        gray.setflags(write=False)
+        return gray
+
+    def _is_settled(self, number: int) -> bool:
+        return _is_whole(self._frame_file(number)) or self._unreadable_file(number).exists()
+
+    def _members(self, sheet: int) -> tuple[int, ...]:
+        return self._used[sheet * PER_SHEET : (sheet + 1) * PER_SHEET]
+
+    def _sheet_file(self, number: int) -> Path:
+        return self._sheet_folder / f"{number:04d}.jpg"
+
+    def _frame_file(self, number: int) -> Path:
+        return self._folder / "frames" / f"{number:06d}.jpg"
+
+    def _unreadable_file(self, number: int) -> Path:
+        return self._frame_file(number).with_suffix(".unreadable")
+
+    def _keep_image(self, path: Path, image: NDArray[np.uint8], quality: int) -> None:
+        self._keep(path, _encode(image, quality))
+
+    def _keep(self, path: Path, content: bytes) -> None:
+        with naming(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        # Two threads that make the same file would share the one beside it.
+        with self._writing, replacing(path) as file:
+            file.write(content)
+
+
+def _encode(image: NDArray[np.uint8], quality: int) -> bytes:
+    blue_first = cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
+    done, encoded = cv2.imencode(".jpg", blue_first, [cv2.IMWRITE_JPEG_QUALITY, quality])
+    assert done, "an image of 8 bits can be encoded"
+    return encoded.tobytes()
+
+
+def _load(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be read ({error.strerror}); close the program and open it again") from None
+
+
+def _is_whole(path: Path) -> bool:
+    """Tell whether a JPEG is there from its first marker to its last: a machine that lost power leaves less."""
+    try:
+        with path.open("rb") as file:
+            begins = file.read(2) == b"\xff\xd8"
+            file.seek(-2, os.SEEK_END)
+            return begins and file.read(2) == b"\xff\xd9"
+    except OSError:
+        return False

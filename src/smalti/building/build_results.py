@@ -1,0 +1,211 @@
+"""What a build has found, in the numbers of the source, to be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.active_loop import ActiveLoop
+from smalti.building.source_questions import Questions
+from smalti.engine.camera_priors import KINDS
+from smalti.engine.estimate import refine_on_landmarks
+from smalti.engine.links import map_in_pixels
+from smalti.geometry.homographies import apply_map, normalise
+from smalti.geometry.lens import Lens
+from smalti.paper.paper_loop import PaperLoop
+from smalti.project.entries import FrameEntry, LinkEntry, LinkState, Placement, Role
+from smalti.project.project import Project
+from smalti.records import Homographies, Landmarks, Pair
+
+LEFT_OUT_EVERY, FEWEST_LEFT_OUT = 5, 3
+"""One loop in so many is left out of a trial, to measure the mosaic by it; with fewer than so many, none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Delivered:
+    """The mosaics that people get, whatever method made them; frames are counted as the engine does."""
+
+    maps: Homographies  # (N, 3, 3), px of each part's reference frame
+    part: NDArray[np.int64]  # (N,), the largest first
+    references: Sequence[int]  # of every part
+    sigma_px: NDArray[np.float64]  # (N,)
+    weights: Mapping[Pair, float]  # of the believed links
+    rejected: Collection[Pair]
+    chi2: Mapping[Pair, float]
+    lens: Lens
+
+    @classmethod
+    def of(cls, loop: ActiveLoop | PaperLoop) -> Delivered:
+        """Look at the landmarks once more, and take the mosaic that they make."""
+        if isinstance(loop, PaperLoop):
+            pairs = [*loop.chain, *loop.links]
+            spread = loop.view.centres.spread_squared[:, loop.reference]
+            one, nothing = dict.fromkeys(pairs, 1.0), dict.fromkeys(pairs, 0.0)
+            return cls(
+                loop.mosaic_from_frame, loop.part, [loop.reference], np.sqrt(spread), one, (), nothing, loop.lens
+            )
+        final = refine_on_landmarks(loop.estimate)
+        references = final.system.references[final.part]
+        seen = final.cautious_covariance.of_pairs(np.column_stack([np.arange(final.frames), references]))
+        spread = np.where(np.arange(final.frames) == references, 0.0, seen.cov[:, 0, ::2].sum(axis=1))
+        return cls(
+            final.mosaic_from_frame,
+            final.part,
+            final.system.references.tolist(),
+            np.sqrt(spread),
+            dict(zip(final.system.place_of, final.knowledge.trust.tolist(), strict=True)),
+            final.rejected.keys(),
+            loop.estimate.chi2(),
+            final.lens or loop.lens,
+        )
+
+
+def place_frames(by_chain: Homographies, delivered: Delivered, used: Sequence[int]) -> list[Placement]:
+    """Return where the usable frames lie, by the chain alone and at last; frames that nothing joins lie nowhere."""
+    seen = by_chain.copy()
+    for part, reference in enumerate(delivered.references):
+        own = delivered.part == part
+        seen[own] = delivered.maps[reference] @ np.linalg.inv(by_chain[reference]) @ by_chain[own]
+    seen, sizes = normalise(seen), np.bincount(delivered.part)
+    return [
+        Placement(used[n], int(part), seen[n], delivered.maps[n], float(delivered.sigma_px[n]))
+        for n, part in enumerate(delivered.part)
+        if sizes[part] > 1
+    ]
+
+
+def place_asides(
+    frames: Sequence[FrameEntry], placements: Sequence[Placement], questions: Questions, lens: Lens
+) -> list[Placement]:
+    """Return where frames that were set aside lie: beside the nearest frame of either side that they match."""
+    placed = {placement.number: placement for placement in placements}
+    numbers = np.array(sorted(placed))
+    found = []
+    for frame in frames:
+        if not frame.reason or not len(numbers):
+            continue
+        after = int(np.searchsorted(numbers, frame.number))
+        for neighbour in numbers[max(0, after - 1) : after + 1]:
+            pair = Pair(*sorted((frame.number, int(neighbour))))
+            answer = questions.ask_of_source(pair, Role.ASIDE)
+            if answer.landmarks is not None:
+                i_from_j = map_in_pixels(answer.landmarks, lens.outline, lens)
+                neighbour_from_frame = i_from_j if neighbour < frame.number else np.linalg.inv(i_from_j)
+                at = placed[int(neighbour)]
+                chain, final = (normalise(known @ neighbour_from_frame) for known in (at.chain, at.final))
+                found.append(Placement(frame.number, at.part, chain, final, at.sigma_px))
+                break
+    return found
+
+
+def judge_links(delivered: Delivered, landmarks: Mapping[Pair, Landmarks], used: Sequence[int]) -> list[LinkEntry]:
+    """Return what the mosaics say of every yes between their frames."""
+    entries = []
+    for pair in sorted({*delivered.weights, *delivered.rejected}):
+        rejected = pair in delivered.rejected
+        joined = delivered.part[pair.i] == delivered.part[pair.j]
+        entries.append(
+            LinkEntry(
+                Pair(used[pair.i], used[pair.j]),
+                LinkState.REJECTED if rejected else LinkState.BELIEVED,
+                float(delivered.chi2[pair]) if joined else np.inf,
+                0.0 if rejected else delivered.weights[pair],
+                residual_px(delivered.maps, landmarks[pair], delivered.lens) if joined else np.inf,
+            )
+        )
+    return entries
+
+
+def residual_px(mosaic_from_frame: Homographies, landmarks: Landmarks, lens: Lens) -> float:
+    """Return the RMS distance, in frame i as it is seen, between landmarks and where the mosaic (N, 3, 3) has them."""
+    i_from_j = np.linalg.inv(mosaic_from_frame[landmarks.pair.i]) @ mosaic_from_frame[landmarks.pair.j]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mapped = np.nan_to_num(apply_map(i_from_j, lens.straighten(landmarks.points_j)), posinf=1e6, neginf=-1e6)
+    off = lens.bend(mapped) - landmarks.points_i
+    return float(np.sqrt(np.mean(np.sum(off**2, axis=1))))
+
+
+def chain_error_px(start: ActiveLoop | PaperLoop, loop: ActiveLoop | PaperLoop, delivered: Delivered) -> float | None:
+    """Return the RMS by which the chain alone misses the landmarks of the believed loops, None where there are none."""
+    loops = [pair for pair in loop.links if pair in delivered.weights and start.part[pair.i] == start.part[pair.j]]
+    return _rms(start.mosaic_from_frame, [loop.landmarks[pair] for pair in loops], start.lens)
+
+
+def left_out_px(loop: ActiveLoop | PaperLoop) -> float | None:
+    """Return the RMS error on loops that were left out of a trial, None where too few can be spared."""
+    landmarks = loop.landmarks
+    chosen = sorted(pair for pair in loop.links if pair not in loop.rejected)[::LEFT_OUT_EVERY]
+    if len(chosen) < FEWEST_LEFT_OUT:
+        return None
+    trial = loop
+    for pair in chosen:
+        trial = trial.forget(pair)
+    tried = Delivered.of(trial)
+    kept = [landmarks[pair] for pair in chosen if tried.part[pair.i] == tried.part[pair.j]]
+    return _rms(tried.maps, kept, tried.lens)
+
+
+def summarise(
+    start: ActiveLoop | PaperLoop, loop: ActiveLoop | PaperLoop, delivered: Delivered, used: Sequence[int]
+) -> dict[str, object]:
+    """Return the facts of a build that `info` and the report tell."""
+    sizes = np.bincount(delivered.part)
+    facts: dict[str, object] = {
+        "lens": None if delivered.lens.is_straight else [delivered.lens.k1, delivered.lens.k2],
+        "chain_predicted_px": start.predicted_error_px,
+        "predicted_error_px": loop.predicted_error_px,
+        "error_bound_px": loop.error_bound_px,
+        # A matcher is asked until there is a reason to stop, a person until it is enough.
+        "stopped": str(loop.stop_reason() or "person"),
+        "references": [used[frame] for part, frame in enumerate(delivered.references) if sizes[part] > 1],
+        "breaks": _breaks(start.part, used),
+        "unjoined": _breaks(delivered.part, used),
+    }
+    if isinstance(loop, PaperLoop):
+        as_stated = dict.fromkeys(("chain", "matcher", "person"), 1.0)
+        return facts | {
+            "method": "paper",
+            "family": loop.adjustment.family.name,
+            "noise": as_stated,
+            "camera": None,
+            "error_bound_px": None,
+            "ahead_px": None,
+            "worth_going_on": None,
+        }
+    knowledge = loop.estimate.knowledge
+    return facts | {
+        "method": "smalti",
+        "family": loop.estimate.family.name,
+        "noise": dict(zip(("chain", "matcher", "person"), knowledge.noise, strict=True)),
+        "camera": {
+            kind: None if not np.isfinite(value) else value
+            for kind, value in zip(KINDS, knowledge.camera.deviations, strict=True)
+        },
+        "ahead_px": {str(answers): px for answers, px in loop.outlook.ahead_px.items()},
+        "worth_going_on": loop.outlook.worth_going_on,
+    }
+
+
+def keep_result(
+    project: Project, placements: Sequence[Placement], links: Sequence[LinkEntry], revision: int, **facts: object
+) -> None:
+    """Keep the result as one; it is that of the log at a revision, and of the frames asked about aside since then."""
+    store = project.store
+    since = [entry for entry in store.log() if entry.place > revision]
+    if all(entry.answer is not None and entry.answer.role is Role.ASIDE for entry in since):
+        revision = store.revision
+    store.keep_result(placements, links, finished_after=revision, **facts)
+
+
+def _breaks(part: NDArray[np.int64], used: Sequence[int]) -> list[list[int]]:
+    """Return the consecutive frames that lie on different mosaics."""
+    return [[used[n], used[n + 1]] for n in np.flatnonzero(np.diff(part)).tolist()]
+
+
+def _rms(maps: Homographies, records: Sequence[Landmarks], lens: Lens) -> float | None:
+    if not records:
+        return None
+    return float(np.sqrt(np.mean([residual_px(maps, record, lens) ** 2 for record in records])))

@@ -1,0 +1,174 @@
+"""Everything after the last answer: final refinement, files, report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from smalti.active_loop import ActiveLoop
+from smalti.building.build_results import (
+    Delivered,
+    chain_error_px,
+    judge_links,
+    keep_result,
+    left_out_px,
+    place_asides,
+    place_frames,
+    summarise,
+)
+from smalti.building.preparation import Groundwork, timed
+from smalti.geometry.homographies import invert_homographies
+from smalti.georeference.georeferencing import Georeference
+from smalti.interchange.landmarks_csv import write_landmarks
+from smalti.interchange.transforms_json import FrameTransform, write_transforms
+from smalti.paper.paper_loop import PaperLoop
+from smalti.progress import Progress
+from smalti.project.entries import LinkState
+from smalti.project.project import Project
+from smalti.project.uncertainty import Uncertainty
+from smalti.rendering.blends.blend_table import check_blend
+from smalti.rendering.canvas import Canvas, Window
+from smalti.rendering.mosaic import DEFAULT_MEMORY, Blend, Caption, MapKind, Region
+from smalti.rendering.pixel_maps import check_map_kind
+from smalti.report.report_page import write_report
+
+
+def conclude(
+    project: Project,
+    groundwork: Groundwork,
+    loop: ActiveLoop | PaperLoop,
+    progress: Progress,
+    revision: int | None = None,
+) -> None:
+    """Finish the mosaic of the loop's last state, keep it, render it and report.
+
+    `revision` is that of the log when the loop was in this state, by default now: people may go on answering meanwhile.
+    """
+    revision = project.store.revision if revision is None else revision
+    start, questions, used = groundwork.start, groundwork.questions, groundwork.used
+    with timed(project, "finish"):
+        delivered = Delivered.of(loop)
+        placements = place_frames(start.mosaic_from_frame, delivered, used)
+        placements += place_asides(groundwork.frames, placements, questions, delivered.lens)
+        keep_result(
+            project,
+            placements,
+            judge_links(delivered, loop.landmarks, used),
+            revision,
+            chain_error_px=chain_error_px(start, loop, delivered),
+            left_out_px=left_out_px(loop),
+            **summarise(start, loop, delivered, used),
+        )
+        write_tables(project)
+    with timed(project, "render"):
+        mosaics = render_mosaics(project, progress)
+    with timed(project, "report"):
+        write_report(project, project.folder / "report.html", mosaics=mosaics)
+
+
+LARGEST_PNG = 250_000_000
+"""Pixels. Larger mosaics are written as tiled TIFF, which viewers open piece by piece."""
+
+
+def write_tables(project: Project) -> None:
+    """Write the transforms and the landmarks of the believed links."""
+    labels = {frame.number: frame.label for frame in project.frames}
+    unconfirmed = project.unconfirmed
+    transforms = [
+        FrameTransform(p.number, labels[p.number], p.part, p.final, p.sigma_px, p.number not in unconfirmed)
+        for p in project.placements
+    ]
+    write_transforms(
+        project.folder / "transforms.json",
+        transforms,
+        size=(project.width, project.height),
+        references=project.store.fact("references"),
+        apart=project.not_placed,
+        lens=project.lens,
+    )
+    believed = {link.pair for link in project.links if link.state is LinkState.BELIEVED}
+    kept = [entry.answer.landmarks for entry in project.placed_by if entry.answer.pair in believed]
+    write_landmarks(project.folder / "landmarks.csv", [record for record in kept if record is not None])
+
+
+@dataclass(frozen=True, slots=True)
+class RenderSettings:
+    """How a mosaic is rendered, and what beside it."""
+
+    blend: Blend = "multiband"
+    scale: float = 1.0
+    region: Region | None = None
+    even_light: bool = True
+    memory_bytes: int = DEFAULT_MEMORY
+    maps: tuple[MapKind, ...] = ()
+    relative_to: int | None = None  # frame of the uncertainty; None: the mosaic's reference
+
+    def __post_init__(self) -> None:
+        check_blend(self.blend)
+        for kind in self.maps:
+            check_map_kind(kind)
+
+
+def render_mosaics(project: Project, progress: Progress) -> list[Path]:
+    """Render the mosaic of every part; the largest is `mosaic.png`, the others are numbered."""
+    written = []
+    for part in range(project.parts):
+        canvas = project.mosaic(part).canvas()
+        suffix = "png" if canvas.width * canvas.height <= LARGEST_PNG else "tif"
+        path = project.folder / (f"mosaic.{suffix}" if part == 0 else f"mosaic-{part + 1}.{suffix}")
+        written += render(project, part, path, RenderSettings(), progress)[1]
+    return written
+
+
+def render(
+    project: Project,
+    part: int,
+    path: Path,
+    settings: RenderSettings,
+    progress: Progress,
+    place: Georeference | None = None,
+) -> tuple[Window, list[Path]]:
+    """Render one mosaic and its maps to files, and show how far it is; return its pixels and the files."""
+    mosaic = project.mosaic(part, memory_bytes=settings.memory_bytes)
+    canvas = mosaic.canvas(settings.scale)
+    window = canvas.window if settings.region is None else canvas.part(settings.region)
+    # Before the picture, lest a wrong frame is found out after an hour.
+    uncertain = "uncertainty" in settings.maps
+    spread = Uncertainty.of(project, part, settings.relative_to).spread if uncertain else None
+    caption = _describe(path, canvas, window, place)
+    done = 0
+    with progress.stage("rendering", 100) as step:
+
+        def show(steps: int, of: int) -> None:
+            nonlocal done
+            percent = 100 * steps // of
+            step(percent - done)
+            done = percent
+
+        mosaic.save(
+            path,
+            blend=settings.blend,
+            scale=settings.scale,
+            region=settings.region,
+            even_light=settings.even_light,
+            caption=caption,
+            on_progress=show,
+        )
+    maps = mosaic.save_maps(
+        path,
+        settings.maps,
+        scale=settings.scale,
+        region=settings.region,
+        even_light=settings.even_light,
+        spread=spread,
+        caption=caption,
+    )
+    return window, [path, *maps]
+
+
+def _describe(path: Path, canvas: Canvas, window: Window, place: Georeference | None) -> Caption:
+    if place is None:
+        return Caption(name=path.stem)
+    mosaic_from_pixel = invert_homographies(canvas.canvas_from_mosaic) @ window.canvas_from_window
+    (a, b, c), (d, e, f) = place.world_from(mosaic_from_pixel).tolist()
+    return Caption(name=path.stem, world_from_pixel=((a, b, c), (d, e, f)), epsg=place.epsg)

@@ -1,0 +1,247 @@
+"""Everything before the first question: read frames, detect keypoints, register the chain, compute appearance."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.active_loop import ActiveLoop, StopRule
+from smalti.agents.agent import Agent
+from smalti.agents.matcher import Matcher
+from smalti.appearance.patch_words import grid_signatures
+from smalti.appearance.visual_words import signatures_of
+from smalti.building.build_settings import BuildSettings, Registration
+from smalti.building.chain import Chain, register_chain
+from smalti.building.matcher_choice import Matchers, Sight, choose_matchers
+from smalti.building.source_questions import Questions
+from smalti.errors import InputError, UsageError
+from smalti.frames.pixels import in_gray
+from smalti.frames.quality import FrameMeasure, measure_views, unusable
+from smalti.frames.source import FrameSource
+from smalti.geometry.homographies import family_named
+from smalti.geometry.linear_maps import linear_family_named
+from smalti.overlap.weighted_signatures import WeightedSignatures
+from smalti.paper.paper_loop import PaperLoop
+from smalti.progress import Progress, Step
+from smalti.project.array_cache import Cache
+from smalti.project.entries import FrameEntry, Role
+from smalti.project.project import Project
+from smalti.records import Answer, Expectation, Pair
+from smalti.registration.keypoints import NO_KEYPOINTS, Keypoints, find_keypoints
+
+LONGEST_TIE = 64
+"""Frames on, at video rate, that all pixels register directly: later, a scope's light and its scene have changed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groundwork:
+    """The state before the first question, and who is asked."""
+
+    frames: tuple[FrameEntry, ...]
+    used: tuple[int, ...]  # numbers in the source of the frames that the engine knows
+    agent: Agent  # the matcher of frames far apart, in numbers of the source
+    questions: Questions
+    chain: Chain
+    start: ActiveLoop | PaperLoop
+
+
+def lay_groundwork(
+    project: Project,
+    source: FrameSource,
+    settings: BuildSettings,
+    matcher: Matcher | None,
+    progress: Progress,
+    least_part: int = 1,
+) -> Groundwork:
+    """Read the frames, register the chain, look at them. What is in the project already is not done again.
+
+    Parts of fewer than `least_part` frames that nothing joins are not asked about.
+    """
+    sight = Sight(source, settings.mask)
+    with timed(project, "reading"):
+        frames = _read(project, source, sight, progress)
+        used = tuple(frame.number for frame in frames if not frame.reason)
+    with timed(project, "chain"):
+        matchers = choose_matchers(project, sight, matcher, _registration(project, settings.registration), used)
+        questions = Questions(project.store, matchers.of_role, used)
+        project.store.keep_facts(registered_by=matchers.name)
+        longest_tie = LONGEST_TIE if matchers.is_dense else 0
+        chain = _register(project, questions, len(used), progress, longest_tie)
+    with timed(project, "looks"):
+        looks = _looks(project, sight, matchers, used, settings.seed)
+    start = _begin(project, chain, looks, used, settings, questions, least_part)
+    return Groundwork(tuple(frames), used, matchers.far, questions, chain, start)
+
+
+@contextmanager
+def timed(project: Project, stage: str) -> Iterator[None]:
+    """Add what happens to the time spent in a stage."""
+    began = time.perf_counter()
+    try:
+        yield
+    finally:
+        project.store.add_seconds(stage, time.perf_counter() - began)
+
+
+def _read(project: Project, source: FrameSource, sight: Sight, progress: Progress) -> list[FrameEntry]:
+    store, cache = project.store, project.cache
+    if not store.fact("mask_is_known"):
+        project.keep_mask(sight.field)
+    frames = store.frames()
+    if not frames or not all(cache.has_keypoints(frame.number) for frame in frames):
+        frames = read_frames(source, sight, cache, progress)
+        store.keep_frames(frames)
+    for warning in source.warnings:
+        progress.say(f"{source.path}: {warning}")
+    if sum(not frame.reason for frame in frames) < 2:
+        worst = next(frame for frame in frames if frame.reason)
+        raise InputError(f"{source.path}: fewer than two frames are usable; {worst.label} is {worst.reason}")
+    return frames
+
+
+def _registration(project: Project, asked: Registration) -> Registration:
+    """Return how pairs are registered: as asked for, or as before; a project from before there was a choice stays."""
+    if asked == "auto":
+        asked = project.store.fact("registration") or ("keypoints" if project.store.answers() else "auto")
+    project.store.keep_facts(registration=asked)
+    return asked
+
+
+def _register(project: Project, questions: Questions, frames: int, progress: Progress, longest_tie: int) -> Chain:
+    with progress.stage("chain", frames - 1) as step:
+
+        def ask(pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
+            if role is Role.CHAIN:
+                step()
+            return questions.ask(pair, role, expected)
+
+        return register_chain(frames, project.outline, ask, 2 * frames, longest_tie)
+
+
+def _looks(project: Project, sight: Sight, matchers: Matchers, used: Sequence[int], seed: int) -> WeightedSignatures:
+    signatures = project.cache.array("signatures")
+    if signatures is None:
+        if matchers.is_dense:
+            signatures = grid_signatures(lambda numbers: (sight.look(used[n]) for n in numbers), len(used), seed)
+        else:
+            signatures = signatures_of(map(project.cache.keypoints, used), project.outline, seed)
+        project.cache.keep_array("signatures", signatures)
+    return WeightedSignatures(signatures)
+
+
+def _begin(
+    project: Project,
+    chain: Chain,
+    looks: WeightedSignatures,
+    used: Sequence[int],
+    settings: BuildSettings,
+    questions: Questions,
+    least_part: int,
+) -> ActiveLoop | PaperLoop:
+    spent = questions.attempts(Role.CHAIN, Role.BRIDGE, Role.CHECK)
+    stop_rule = StopRule(settings.loop_budget(len(used), spent), settings.target_px)
+    reference = _reference(settings.reference, used)
+    if settings.method == "paper":
+        return PaperLoop.start(
+            len(used),
+            project.outline,
+            chain.links,
+            external=looks,
+            family=linear_family_named("affine" if settings.family == "projective" else settings.family),
+            reference=reference,
+            stop_rule=stop_rule,
+        )
+    return ActiveLoop.start(
+        len(used),
+        project.outline,
+        chain.links,
+        external=looks,
+        family=family_named(settings.family),
+        reference=reference,
+        stop_rule=stop_rule,
+        least_part=least_part,
+    )
+
+
+def _reference(wanted: str, used: Sequence[int]) -> int | Literal["auto"]:
+    """Return the frame that the mosaic is to be seen from, in the numbers of the engine."""
+    if wanted == "auto":
+        return "auto"
+    number = int(wanted)
+    if number not in used:
+        raise UsageError(f"reference frame {number}: is not among the frames that are used, name another one or auto")
+    return used.index(number)
+
+
+THREADS = 2
+AHEAD = 4
+"""Frames read ahead of the keypoints."""
+
+FEWEST_KEYPOINTS = 10
+MOST_BARE = 0.1
+"""Of all frames: with more that have hardly any keypoints, it is not the frames but the contrast."""
+
+
+def read_frames(source: FrameSource, sight: Sight, cache: Cache, progress: Progress) -> list[FrameEntry]:
+    """Read all frames, keep their keypoints, and say which are to be set aside and why."""
+    measures: dict[int, FrameMeasure] = {}
+    with progress.stage("reading", len(source)) as step, ThreadPoolExecutor(THREADS) as pool:
+        numbers: list[int] = []
+        views = _through_pool(source, sight, cache, pool, numbers, step)
+        for place, measured in enumerate(measure_views(views)):
+            measures[numbers[place]] = measured
+    if len(measures) < 2:
+        raise InputError(f"{source.path}: fewer than two frames can be decoded; check the file in a player")
+    reasons = _reasons(len(source), measures)
+    for number in set(range(len(source))) - measures.keys():
+        cache.keep_keypoints(number, NO_KEYPOINTS)
+    bare = [number for number in measures if number not in reasons and len(cache.keypoints(number)) < FEWEST_KEYPOINTS]
+    if len(bare) <= MOST_BARE * len(measures):
+        reasons |= dict.fromkeys(bare, "no detail that could be matched")
+    return [FrameEntry(n, label, reasons.get(n, "")) for n, label in enumerate(source.labels)]
+
+
+def _through_pool(
+    source: FrameSource,
+    sight: Sight,
+    cache: Cache,
+    pool: ThreadPoolExecutor,
+    numbers: list[int],
+    step: Step,
+) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.bool_] | None]]:
+    """Yield the gray frames and their masks in order, while threads find their keypoints; note each frame's number."""
+    waiting: deque[tuple[int, Future[Keypoints] | None]] = deque()
+
+    def finish_one() -> None:
+        number, found = waiting.popleft()
+        if found is not None:
+            cache.keep_keypoints(number, found.result())
+        step()
+
+    for number, image in source.read_many(range(len(source))):
+        gray, mask = in_gray(image), sight.mask(image)
+        # What an interrupted run has found already is not searched for again.
+        found = None if cache.has_keypoints(number) else pool.submit(find_keypoints, gray, mask)
+        waiting.append((number, found))
+        if len(waiting) > AHEAD:
+            finish_one()
+        numbers.append(number)
+        yield gray, mask
+    while waiting:
+        finish_one()
+
+
+def _reasons(frames: int, measures: dict[int, FrameMeasure]) -> dict[int, str]:
+    read = sorted(measures)
+    reasons = {number: "cannot be decoded" for number in range(frames) if number not in measures}
+    for place, reason in unusable([measures[number] for number in read]).items():
+        reasons[read[place]] = reason
+    return reasons

@@ -1,0 +1,76 @@
+"""Questions to an agent, each asked once: what was answered is kept, and never asked again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from smalti.agents.agent import Agent, ask
+from smalti.project.answer_store import Store
+from smalti.project.entries import AnswerEntry, Role
+from smalti.records import Answer, Expectation, Landmarks, Pair
+
+
+class Questions:
+    """Asks in the numbers of the engine, which counts the usable frames only; keeps in those of the source."""
+
+    def __init__(self, store: Store, agent_of: Callable[[Role], Agent], used: Sequence[int]) -> None:
+        """`used` are the numbers in the source of the frames that the engine knows, ascending."""
+        self._store = store
+        self._agent_of = agent_of
+        self._used = list(used)
+        self._place = {number: n for n, number in enumerate(used)}
+        self._entries = {entry.answer.pair: entry for entry in store.answers()}
+
+    def ask(self, pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
+        """Return the agent's answer on a pair, from memory if it was given before."""
+        return self.ask_of_source(Pair(self._used[pair.i], self._used[pair.j]), role, expected).of_pair(pair)
+
+    def ask_of_source(self, pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
+        """Do the same in the numbers of the source."""
+        if pair not in self._entries:
+            began = time.perf_counter()
+            answer = ask(self._agent_of(role), pair, expected)
+            entry = AnswerEntry(answer, role, time.perf_counter() - began)
+            self._store.keep_answer(entry)
+            self._entries[pair] = entry
+        return self._entries[pair].answer
+
+    def asking(self, role: Role) -> Agent:
+        """Return these questions as an agent that asks in one role."""
+        return _Asking(self, role)
+
+    def attempts(self, *roles: Role) -> int:
+        """Return how many questions of these roles were asked."""
+        return sum(entry.role in roles for entry in self._entries.values())
+
+    def given(self, role: Role) -> list[Answer]:
+        """Return the answers of one role between frames that the engine knows, in the order in which they came."""
+        found = []
+        for pair, entry in self._entries.items():
+            if entry.role is role and pair.i in self._place and pair.j in self._place:
+                found.append(entry.answer.of_pair(self._in_engine(pair)))
+        return found
+
+    def landmarks(self) -> dict[Pair, Landmarks]:
+        """Return the landmarks of every yes between frames that the engine knows."""
+        found = {}
+        for pair, entry in self._entries.items():
+            if entry.answer.landmarks is not None and pair.i in self._place and pair.j in self._place:
+                inner = self._in_engine(pair)
+                found[inner] = entry.answer.landmarks.of_pair(inner)
+        return found
+
+    def _in_engine(self, pair: Pair) -> Pair:
+        return Pair(self._place[pair.i], self._place[pair.j])
+
+
+class _Asking:
+    def __init__(self, questions: Questions, role: Role) -> None:
+        self._questions, self._role = questions, role
+
+    def answer(self, pair: Pair) -> Answer:
+        return self._questions.ask(pair, self._role)
+
+    def answer_expecting(self, pair: Pair, expected: Expectation) -> Answer:
+        return self._questions.ask(pair, self._role, expected)

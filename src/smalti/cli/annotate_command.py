@@ -1,0 +1,119 @@
+"""`smalti annotate`: a person answers, in a web page."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from smalti.cli.build_command import add_choice_of_engine, add_choice_of_frames
+from smalti.errors import UsageError
+
+if TYPE_CHECKING:
+    from smalti.server.serving import Ending
+
+# Named here too, so that help needs not import the engine; a test keeps them the same.
+QUEUES = ("all", "doubtful")
+INTERRUPTED = 130
+
+CHOICE_OF_FRAMES = {"every": 1, "start": None, "end": None, "max_size": None, "mask": "auto"}
+"""The options that choose frames, and what they are if nobody says."""
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "annotate",
+        help="answer questions about a video in a web page",
+        description="Prepare the frames and open a page that asks about the pairs that teach most. Every answer is on "
+        "disk at once; Ctrl-C ends, the same command goes on.",
+    )
+    parser.add_argument(
+        "input", nargs="+", metavar="INPUT", help="a video, a folder, a pattern, several images, or a project's folder"
+    )
+    frames = add_choice_of_frames(parser)
+    frames.add_argument("--source", type=Path, metavar="PATH", help="where a project's frames are now, if moved")
+    questions = parser.add_argument_group("questions")
+    questions.add_argument(
+        "--queue",
+        default="all",
+        choices=QUEUES,
+        metavar="|".join(QUEUES),
+        help="all questions, or those of which the matcher is not sure; it answers the others (all)",
+    )
+    questions.add_argument(
+        "--target-px",
+        type=float,
+        metavar="PX",
+        help="stop when the error is below this nine times of ten, as far as can be told without ground truth",
+    )
+    add_choice_of_engine(parser)
+    page = parser.add_argument_group("page")
+    page.add_argument(
+        "--host", default="127.0.0.1", metavar="H", help="listen to others too; they need a token (127.0.0.1)"
+    )
+    page.add_argument("--port", type=int, default=0, metavar="P", help="0 for any that is free (0)")
+    page.add_argument("--no-browser", action="store_true", help="only print the page's address")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress bars, no closing words")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Ask until Ctrl-C, and say how to go on."""
+    # Imported here: help and usage errors do not wait for the engine.
+    from smalti.annotation.messages import Queue  # noqa: PLC0415
+    from smalti.annotation.opening import is_project  # noqa: PLC0415
+    from smalti.building.build_settings import BuildSettings
+    from smalti.frames.source_settings import SourceSettings
+    from smalti.progress import Bars, Silence
+    from smalti.server.serving import annotate  # noqa: PLC0415
+
+    location = options.input[0] if len(options.input) == 1 else options.input
+    if is_project(location):
+        _refuse_choice_of_frames(options)
+    ending = annotate(
+        location,
+        options.output,
+        settings=BuildSettings(
+            SourceSettings(options.every, options.start, options.end, options.max_size),
+            mask=options.mask,
+            registration=options.registration,
+            method=options.method,
+            family=options.family,
+            reference=options.reference,
+            target_px=options.target_px,
+        ),
+        queue=Queue(options.queue),
+        source=options.source,
+        host=options.host,
+        port=options.port,
+        browser=not options.no_browser,
+        progress=Silence() if options.quiet else Bars(),
+    )
+    _leave(ending, options.quiet)
+
+
+def _refuse_choice_of_frames(options: argparse.Namespace) -> None:
+    """Refuse what a project has settled, instead of passing over it."""
+    for name, usual in CHOICE_OF_FRAMES.items():
+        if getattr(options, name) != usual:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option}: {options.input[0]} is a project, its frames are chosen; leave {option} out")
+
+
+def _leave(ending: Ending, quiet: bool) -> None:
+    if ending.folder is not None and not quiet:
+        print(f"all answers are in {ending.folder}; go on with: smalti annotate {shlex.quote(str(ending.folder))}")
+    if not ending.at_rest:
+        # A thread is deep in something that cannot be interrupted, and Python would wait for it. Whatever is not on
+        # disk yet can be computed again.
+        if ending.folder is None:
+            print("smalti: interrupted; the same command goes on where it stopped", file=sys.stderr)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(INTERRUPTED if ending.folder is None else 0)
+    if ending.folder is None:
+        raise KeyboardInterrupt

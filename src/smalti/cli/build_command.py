@@ -1,0 +1,176 @@
+"""`smalti build`, and a project in words as `info` prints it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from smalti.project.project import Project
+
+# Named here too, so that help needs not import the engine; a test keeps them the same.
+METHODS = ("smalti", "paper")
+FAMILIES = ("translation", "rigid", "similarity", "affine", "projective")
+REGISTRATIONS = ("auto", "keypoints", "dense")
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "build",
+        help="build the mosaic of a video or of images",
+        description="Read the frames, register the chain, look for loops where they teach most, adjust, render and "
+        "report. The same command goes on where an interrupted one stopped.",
+    )
+    parser.add_argument("input", nargs="+", metavar="INPUT", help="a video, a folder, a pattern, or several images")
+    add_choice_of_frames(parser)
+    questions = parser.add_argument_group("questions")
+    questions.add_argument("--budget", type=int, metavar="Q", help="questions of the loop (3 attempts a frame in all)")
+    questions.add_argument(
+        "--target-px",
+        type=float,
+        metavar="PX",
+        help="stop when the error is below this nine times of ten, as far as can be told without ground truth",
+    )
+    questions.add_argument("--seed", type=int, default=0, metavar="S", help="of the visual words (0)")
+    add_choice_of_engine(parser)
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress bars, no closing words")
+    parser.set_defaults(run=run)
+
+
+def add_choice_of_frames(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Declare where a project goes and which frames are used, and return the group of the latter."""
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="the project's folder (INPUT's name.smalti)")
+    frames = parser.add_argument_group("frames")
+    frames.add_argument("--every", type=int, default=1, metavar="K", help="use every K-th frame (1)")
+    frames.add_argument("--start", metavar="T", help="first frame: a number, or for videos a time (12.5s, 1:02)")
+    frames.add_argument("--end", metavar="T", help="the frame after the last one, likewise")
+    frames.add_argument("--max-size", type=int, metavar="PX", help="reduce frames to this longer side")
+    frames.add_argument("--mask", default="auto", metavar="auto|none|FILE", help="where frames show the scene (auto)")
+    frames.add_argument(
+        "--registration",
+        default="auto",
+        metavar="|".join(REGISTRATIONS),
+        help="of pairs: by keypoints, or dense, by all pixels, for low contrast (auto: what serves the frames)",
+    )
+    return frames
+
+
+def add_choice_of_engine(parser: argparse.ArgumentParser) -> None:
+    """Declare which maps, by which method, seen from where."""
+    engine = parser.add_argument_group("engine")
+    engine.add_argument(
+        "--method",
+        default="smalti",
+        metavar="|".join(METHODS),
+        help="smalti: homographies, noise and camera learned; paper: the published method, literally (smalti)",
+    )
+    engine.add_argument(
+        "--family",
+        default="projective",
+        metavar="NAME",
+        help=f"maps of frames: {', '.join(FAMILIES)} (projective; affine for the paper's method)",
+    )
+    engine.add_argument(
+        "--reference", default="auto", metavar="FRAME|auto", help="the frame that the mosaic is seen from (auto)"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Build, and say where the mosaic is and how good."""
+    # Imported here: help and usage errors do not wait for the engine.
+    from smalti.building.build import build  # noqa: PLC0415
+    from smalti.progress import Bars, Silence
+
+    with build(
+        options.input[0] if len(options.input) == 1 else options.input,
+        options.output,
+        progress=Silence() if options.quiet else Bars(),
+        every=options.every,
+        start=options.start,
+        end=options.end,
+        max_size=options.max_size,
+        mask=options.mask,
+        registration=options.registration,
+        budget=options.budget,
+        target_px=options.target_px,
+        method=options.method,
+        family=options.family,
+        reference=options.reference,
+        seed=options.seed,
+    ) as project:
+        if not options.quiet:
+            print(closing_words(project))
+
+
+def closing_words(project: Project) -> str:
+    """Say where things are, and how good."""
+    info = project.info()
+    frames = info["frames"]
+    mosaics = "one mosaic" if info["parts"] == 1 else f"{info['parts']} mosaics"
+    lines = [f"{frames['placed']} of {frames['read']} frames on {mosaics}: {project.folder / 'mosaic.png'}"]
+    if not frames["placed"]:
+        lines = [f"no two of the {frames['read']} frames could be matched: there is no mosaic"]
+    lines += [f"  frame {number} is not placed: {reason}" for number, reason in list(project.not_placed.items())[:10]]
+    if len(project.not_placed) > 10:
+        lines.append(f"  … and {len(project.not_placed) - 10} more, see the report")
+    lines += _errors(info)
+    if info["rejected"]:
+        lines.append(f"{info['rejected']} matches were rejected because they contradict the others, see the report")
+    if info["unconfirmed"]:
+        lines.append(f"{info['unconfirmed']} frames rest on a single match that nothing confirms, see the report")
+    lines.append(f"report: {project.folder / 'report.html'}")
+    return "\n".join(lines)
+
+
+def described(info: dict[str, Any]) -> str:
+    """Say everything that `info` knows, a line each."""
+    frames, chain = info["frames"], info["chain"]
+    lines = [
+        f"source      {info['source']}",
+        f"frames      {frames['read']} read, {frames['placed']} placed, {frames['set_aside']} set aside, "
+        f"{frames['not_placed']} not placed",
+        f"parts       {info['parts']}",
+        f"registered  by {info['registered_by'] or 'keypoints'}",
+        f"chain       {chain['links']} links, {chain['bridges']} bridges, {chain['checks']} checks",
+        f"asked       {info['asked']}: {info['yes']} yes, {info['no']} no, {info['unsure']} unsure; "
+        f"{info['rejected']} rejected; {info['attempts']} attempts in all",
+        f"confirmed   {frames['placed'] - info['unconfirmed']} of {frames['placed']} placed frames, the others rest on "
+        "a single match",
+    ]
+    if info["family"] is not None:
+        lines.append(f"maps        {info['family']}")
+    if info["lens"] is not None:
+        lines.append(f"lens        {_say_lens(info['lens'])}")
+    lines += _errors(info)
+    lines.append("seconds     " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in info["seconds"].items()))
+    return "\n".join(lines)
+
+
+def _errors(info: dict[str, Any]) -> list[str]:
+    lines = []
+    if info["chain_error_px"] is not None:
+        lines.append(f"chain       {info['chain_error_px']:.2f} px off where loops were found")
+    if info["left_out_px"] is not None:
+        lines.append(f"now         {info['left_out_px']:.2f} px error on matches not used for a trial fit")
+    if info["predicted_error_px"] is not None:
+        lines.append(f"predicted   {info['predicted_error_px']:.2f} px{_say_outlook(info)}")
+    return lines
+
+
+def _say_lens(lens: dict[str, float]) -> str:
+    second = f", k2 = {lens['k2']:.4g}" if lens["k2"] else ""
+    return f"radial distortion k1 = {lens['k1']:.4g}{second} ({abs(lens['corner_percent']):.2g} % at the corners)"
+
+
+def _say_outlook(info: dict[str, Any]) -> str:
+    """Return the bound on the error, and what further answers would bring; nothing of projects that do not know."""
+    if info["error_bound_px"] is None:
+        return ""
+    ahead = " / ".join(f"{px:.2f}" for px in info["ahead_px"].values())
+    answers = " / ".join(info["ahead_px"])
+    advice = "worth going on" if info["worth_going_on"] else "not worth going on"
+    return (
+        f", below {info['error_bound_px']:.2f} px nine times of ten\n"
+        f"ahead       {ahead} px after {answers} answers more: {advice}"
+    )

@@ -1,0 +1,162 @@
+"""The lens of a sequence, found from how the landmarks of its pairs miss their homographies.
+
+No mosaic is needed: each pair has more landmarks than a homography has parameters, and a lens leaves the same pattern
+in all of them. Its coefficients are parameters that all pairs share: with rows A_l of a pair's own eight parameters and
+columns b_l for the coefficients, what A_l explains is taken out of b_l and of the residual, and what is left of all
+pairs gives the step. None, one or two coefficients: each one more only where pairs that it was not learned from are
+explained better by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.engine.links import seen_and_rows
+from smalti.geometry.homographies import apply_map
+from smalti.geometry.lens import Lens
+from smalti.geometry.outline import Outline
+from smalti.records import Homographies, Landmarks, Points
+
+FEWEST_LANDMARKS = 20
+"""Of a pair that tells of the lens."""
+
+MOST_LANDMARKS = 120
+"""Of a pair that are looked at."""
+
+FEWEST_PAIRS = 8
+MOST_PAIRS = 80
+
+STEPS = 6
+"""Of Gauss-Newton: the distortion is nearly linear in its coefficient."""
+
+CLEARLY = 3.0
+"""Standard errors by which pairs that were left out must be explained better."""
+
+LEAST_GAIN = 0.1
+"""Of the squared residuals of the pairs that were left out. The lenses of the data explain 10 to 80 %; where frames
+hardly move from one to the next, something else explains up to 6 % and would be taken for a strong lens."""
+
+FURTHER_OFF, NONE = 5.0, 1e-6
+"""Times what the scatter of pairs says, the error of a lens that they tell: relief bends all of them alike. The
+deviation of a coefficient that is not there."""
+
+LARGEST = 0.3
+"""Of k₁, either way: beyond that a radial polynomial no longer describes a lens."""
+
+TOLERATED_PX = 3.0
+"""Landmarks that miss by more lose weight."""
+
+
+def find_lens(chain: Sequence[Landmarks], outline: Outline) -> tuple[Lens, NDArray[np.float64] | None]:
+    """Return the lens that the pairs of a chain agree on, and a root (2, 2) of the information on its coefficients.
+
+    Where they do not agree on any, it is a straight one, and nothing more is to be found.
+    """
+    best, root = Lens(outline), None
+    telling = [record for record in chain if len(record) >= FEWEST_LANDMARKS]
+    chosen = np.unique(np.linspace(0, len(telling) - 1, min(len(telling), MOST_PAIRS)).round().astype(int))
+    pairs = [_Pair.of(telling[n], outline) for n in chosen]
+    if len(pairs) < FEWEST_PAIRS:
+        return best, root
+    halves = (pairs[::2], pairs[1::2]), (pairs[1::2], pairs[::2])
+    before = [np.array([pair.cost(best) for pair in judged]) for _, judged in halves]
+    for coefficients in (1, 2):
+        learned = [_fit(learned_from, outline, coefficients) for learned_from, _ in halves]
+        after = [
+            np.array([pair.cost(lens) for pair in judged]) for lens, (_, judged) in zip(learned, halves, strict=True)
+        ]
+        gains = np.concatenate(before) - np.concatenate(after)
+        error = float(np.std(gains)) * np.sqrt(len(gains))
+        if gains.sum() < max(CLEARLY * error, LEAST_GAIN * float(np.concatenate(before).sum())):
+            break
+        found = _fit(pairs, outline, coefficients)
+        if found.folds:
+            break
+        best, before, root = found, after, _information_root(pairs, found, coefficients)
+    return best, root
+
+
+class _Pair:
+    """The landmarks of a pair, as they are seen."""
+
+    def __init__(self, points_i: Points, points_j: Points, outline: Outline) -> None:
+        self.points_i, self.points_j, self.outline = points_i, points_j, outline
+
+    @classmethod
+    def of(cls, record: Landmarks, outline: Outline) -> _Pair:
+        some = np.unique(np.linspace(0, len(record) - 1, min(len(record), MOST_LANDMARKS)).round().astype(int))
+        return cls(record.points_i[some], record.points_j[some], outline)
+
+    def cost(self, lens: Lens) -> float:
+        """Return the robust squared distances, px², of the best homography between straight places."""
+        _, off, _ = self._fit(lens)
+        squared = np.sum(off**2, axis=1) * self.outline.unit**2
+        return float(np.sum(squared / (1.0 + squared / TOLERATED_PX**2)))
+
+    def tell(self, lens: Lens, coefficients: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the information (c, c) on so many coefficients and their score (c,), the pair's own map taken out."""
+        i_from_j, off, rows = self._fit(lens)
+        by_i, by_j = (lens.by_coefficients(points) / self.outline.unit for points in (self.points_i, self.points_j))
+        # What is measured moves with the lens, and so does what is foretold from the other frame.
+        mapped = self._in_units(self.points_j, lens) @ i_from_j[:, :2].T + i_from_j[:, 2]
+        seen = mapped[:, :2] / mapped[:, 2:]
+        slopes = (i_from_j[:2, :2] - seen[:, :, None] * i_from_j[2, :2]) / mapped[:, 2][:, None, None]
+        columns = (by_i - slopes @ by_j)[:, :, :coefficients]
+        root = 1.0 / np.sqrt(1.0 + np.sum(off**2, axis=1) * (self.outline.unit / TOLERATED_PX) ** 2)
+        a = (rows * root[:, None, None]).reshape(-1, 8)
+        b = (columns * root[:, None, None]).reshape(-1, coefficients)
+        q, _ = np.linalg.qr(a)
+        b -= q @ (q.T @ b)
+        return b.T @ b, b.T @ (off * root[:, None]).ravel()
+
+    def _fit(self, lens: Lens) -> tuple[Homographies, Points, NDArray[np.float64]]:
+        """Return the pair's map, what landmarks miss it by (n, 2) and its rows (n, 2, 8), in units."""
+        points_i, points_j = self._in_units(self.points_i, lens), self._in_units(self.points_j, lens)
+        ones = np.ones((len(points_j), 1))
+        affine, *_ = np.linalg.lstsq(np.hstack([points_j, ones]), points_i, rcond=None)
+        i_from_j = np.vstack([affine.T, [0.0, 0.0, 1.0]])
+        for _ in range(4):
+            seen, rows = seen_and_rows(i_from_j, points_j)
+            off = points_i - seen
+            root = 1.0 / np.sqrt(1.0 + np.sum(off**2, axis=1) * (self.outline.unit / TOLERATED_PX) ** 2)
+            step, *_ = np.linalg.lstsq(
+                (rows * root[:, None, None]).reshape(-1, 8), (off * root[:, None]).ravel(), rcond=1e-9
+            )
+            moved = np.eye(3)
+            moved.ravel()[:8] += step
+            i_from_j = i_from_j @ moved
+            i_from_j /= i_from_j[2, 2]
+        seen, rows = seen_and_rows(i_from_j, points_j)
+        return i_from_j, points_i - apply_map(i_from_j, points_j), rows
+
+    def _in_units(self, points: Points, lens: Lens) -> Points:
+        return (lens.straighten(points) - self.outline.centre) / self.outline.unit
+
+
+def _fit(pairs: Sequence[_Pair], outline: Outline, coefficients: int) -> Lens:
+    """Return the lens of so many coefficients under which the pairs' landmarks fit best."""
+    found = np.zeros(2)
+    for _ in range(STEPS):
+        told = [pair.tell(Lens(outline, *found.tolist()), coefficients) for pair in pairs]
+        information = np.sum([one for one, _ in told], axis=0)
+        score = np.sum([one for _, one in told], axis=0)
+        # Raising a coefficient moves what is measured against the map: the residual grows by its column.
+        step = -np.linalg.lstsq(information, score, rcond=1e-9)[0]
+        found[:coefficients] = np.clip(found[:coefficients] + step, -LARGEST, LARGEST)
+        if np.abs(step).max() < 1e-6:
+            break
+    return Lens(outline, *found.tolist())
+
+
+def _information_root(pairs: Sequence[_Pair], lens: Lens, coefficients: int) -> NDArray[np.float64]:
+    """Return a root (2, 2) of the information on a lens, by how the scores of pairs scatter about it."""
+    told = [pair.tell(lens, coefficients) for pair in pairs]
+    inverse = np.linalg.pinv(np.sum([one for one, _ in told], axis=0))
+    scores = np.array([one for _, one in told])
+    covariance = FURTHER_OFF**2 * inverse @ scores.T @ scores @ inverse + NONE**2 * np.eye(coefficients)
+    root = np.eye(2) / NONE
+    root[:coefficients, :coefficients] = np.linalg.cholesky(np.linalg.inv(covariance)).T
+    return root

@@ -1,0 +1,187 @@
+"""How uncertain rows are by the covariance of the frames that they join: J C Jᵀ, block by block.
+
+The rows of a link or a motion concern two frames, and those of links what they have in common as well: a turn, a lens.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.compiled import compiled
+from smalti.sparse.block_products import Blocks, add_product, transpose
+
+LEAST_CHECKED = 1e-6
+"""Of what a link measures, in some direction: if others check less than that, they do not check it."""
+
+LEAST_PIVOT = 1e-10
+"""Of a matrix whose largest value is 1: with less, too few digits are left."""
+
+
+@compiled
+def propagate_pairs(
+    own: Blocks, crossed: Blocks, ends: NDArray[np.int64], number: NDArray[np.int64], by_i: Blocks, by_j: Blocks
+) -> NDArray[np.float64]:
+    """Return the variances (n, rows) of rows that join two frames each; `number` is that of the block of a pair."""
+    count, rows, freedom = by_i.shape
+    result = np.zeros((count, rows))
+    carried = np.empty((2, rows, freedom))
+    for n in range(count):
+        _carry(own, crossed, ends[n, 0], ends[n, 1], number[n], by_i, by_j, n, carried)
+        for row in range(rows):
+            for a in range(freedom):
+                result[n, row] += carried[0, row, a] * by_i[n, row, a] + carried[1, row, a] * by_j[n, row, a]
+    return result
+
+
+@compiled
+def propagate_frames(own: Blocks, by_frame: Blocks) -> NDArray[np.float64]:
+    """Return the variances (n, rows) of rows that concern one frame each."""
+    count, rows, freedom = by_frame.shape
+    result = np.zeros((count, rows))
+    carried = np.empty((1, rows, freedom))
+    for n in range(count):
+        carried[:] = 0.0
+        add_product(carried, 0, by_frame, n, own, n, (0, rows), (0, freedom))
+        for row in range(rows):
+            for a in range(freedom):
+                result[n, row] += carried[0, row, a] * by_frame[n, row, a]
+    return result
+
+
+@compiled
+def propagate_links(
+    own: Blocks,
+    crossed: Blocks,
+    ends: NDArray[np.int64],
+    by_i: Blocks,
+    by_j: Blocks,
+    by_shared: NDArray[np.float64],
+    shared_slot: NDArray[np.int64],
+    directions: NDArray[np.int64],
+) -> Blocks:
+    """Return the covariances (n, rows, rows) of the rows of links, by their frames and by what they have in common."""
+    count, rows, freedom = by_i.shape
+    result = np.empty((count, rows, rows))
+    carried, turned, half = np.empty((2, rows, freedom)), np.empty((2, freedom, rows)), np.empty((1, rows, rows))
+    every, inner = (0, rows), (0, freedom)
+    for n in range(count):
+        i, j = ends[n]
+        _carry(own, crossed, i, j, n, by_i, by_j, n, carried)
+        transpose(turned, 0, by_i, n, 0.5)
+        transpose(turned, 1, by_j, n, 0.5)
+        half[:] = 0.0
+        add_product(half, 0, carried, 0, turned, 0, every, inner)
+        add_product(half, 0, carried, 1, turned, 1, every, inner)
+        at_i, at_j = shared_slot[i], shared_slot[j]
+        for c in range(len(directions) if at_i >= 0 and at_j >= 0 else 0):
+            for row in range(rows):
+                total = 0.0
+                for d in range(len(directions)):
+                    total += 0.5 * own[-1, directions[d], directions[c]] * by_shared[n, row, d]
+                for a in range(freedom):
+                    total += by_i[n, row, a] * crossed[at_i, a, directions[c]]
+                    total += by_j[n, row, a] * crossed[at_j, a, directions[c]]
+                for column in range(rows):
+                    half[0, row, column] += total * by_shared[n, column, c]
+        for row in range(rows):
+            for column in range(rows):
+                result[n, row, column] = half[0, row, column] + half[0, column, row]
+    return result
+
+
+@compiled
+def _carry(
+    own: Blocks, crossed: Blocks, i: int, j: int, number: int, by_i: Blocks, by_j: Blocks, n: int, carried: Blocks
+) -> None:
+    """Write J_i C_ii and 2 J_i C_ij + J_j C_jj.
+
+    Times J_i and J_j transposed, J C Jᵀ is the symmetric part of their sum.
+    """
+    rows, inner = (0, by_i.shape[1]), (0, by_i.shape[2])
+    carried[:] = 0.0
+    add_product(carried, 1, by_i, n, crossed, number, rows, inner)
+    carried[1] *= 2.0
+    add_product(carried, 1, by_j, n, own, j, rows, inner)
+    add_product(carried, 0, by_i, n, own, i, rows, inner)
+
+
+def chi2_against_rest(known: Blocks, residual: NDArray[np.float64], trust: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return χ² (n,) of links by all others, from J C Jᵀ (n, r, r), residuals (n, r) and what is left of their weights.
+
+    Along an eigenvector of J C Jᵀ with the value k, a link of trust t has a residual r. Without it, the others miss it
+    by r / (√t (1 - k)), of which 1 + k / (t (1 - k)) is the variance: χ² = rᵀ (A (I - (1 - t) A))⁻¹ r with A = I -
+    J C Jᵀ. Eigenvectors are found only where nobody checks some direction of a link, which does not count then.
+    """
+    chi2, hard = _chi2_against_rest(known, residual, trust)
+    numbers = np.flatnonzero(hard)
+    if len(numbers):
+        values, vectors = np.linalg.eigh(np.eye(known.shape[1]) - known[numbers])
+        along = np.einsum("lab,la->lb", vectors, residual[numbers])
+        checked = values > LEAST_CHECKED
+        checked_values = np.where(checked, np.minimum(values, 1.0), 1.0)
+        variance = checked_values * (trust[numbers, None] * checked_values + 1.0 - checked_values)
+        chi2[numbers] = np.sum(np.where(checked, along**2 / variance, 0.0), axis=1)
+    return chi2
+
+
+@compiled
+def _chi2_against_rest(
+    known: Blocks, residual: NDArray[np.float64], trust: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return χ² (n,) where others check all that a link measures, and for which links they do not."""
+    count, k = residual.shape
+    chi2, hard = np.zeros(count), np.zeros(count, dtype=np.bool_)
+    root, first, second = np.empty((k, k)), np.empty(k), np.empty(k)
+    for n in range(count):
+        # More than that is left of the matrix in all directions if it has a factor.
+        if not _decompose(known[n], -1.0, 1.0 - LEAST_CHECKED, root):
+            hard[n] = True
+            continue
+        lost = 1.0 - trust[n]
+        possible = _decompose(known[n], -1.0, 1.0, root)
+        _solve(root, residual[n], first)
+        for a in range(k):
+            second[a] = residual[n, a]
+        if possible and lost > 0.0:
+            possible = _decompose(known[n], lost, 1.0 - lost, root)
+            _solve(root, residual[n], second)
+        if not possible:
+            hard[n] = True
+            continue
+        for a in range(k):
+            chi2[n] += first[a] * second[a]
+    return chi2, hard
+
+
+@compiled
+def _decompose(known: NDArray[np.float64], scale: float, own: float, root: NDArray[np.float64]) -> bool:
+    """Write the Cholesky factor of `scale` K + `own` I, its diagonal inverted; tell whether it has one."""
+    k = len(known)
+    for a in range(k):
+        for b in range(a + 1):
+            total = scale * known[a, b] + (own if a == b else 0.0)
+            for c in range(b):
+                total -= root[a, c] * root[b, c]
+            if a > b:
+                root[a, b] = total * root[b, b]
+            elif total > LEAST_PIVOT:
+                root[a, a] = 1.0 / np.sqrt(total)
+            else:
+                return False
+    return True
+
+
+@compiled
+def _solve(root: NDArray[np.float64], right: NDArray[np.float64], result: NDArray[np.float64]) -> None:
+    k = len(root)
+    for a in range(k):
+        total = right[a]
+        for c in range(a):
+            total -= root[a, c] * result[c]
+        result[a] = total * root[a, a]
+    for a in range(k - 1, -1, -1):
+        total = result[a]
+        for c in range(a + 1, k):
+            total -= root[c, a] * result[c]
+        result[a] = total * root[a, a]

@@ -1,0 +1,351 @@
+"""What can be said at once of all pairs between two stretches of consecutive frames, of maps with perspective.
+
+The place of the centre of i in j goes from i to the frame a that stands for its
+stretch, from there to b, the frame of the other stretch, and on to j. Every step has a box that encloses all places and
+deviations that no pair exceeds:
+
+- In a, the places of all centres are known exactly, and so are their deviations.
+- From a to b, M = H_b⁻¹ H_a takes a box in front of the camera into the convex hull of its corners. A place y = π(s),
+  s = M x̃, moves by (ds - y ds_w) / s_w with ds = (M Δ_a - Δ_b M) x̃. About the middle g of the box, ds - g ds_w is
+  linear in x: its standard deviation is convex, so that the largest is at a corner. What is left is (y - g) ds_w.
+- From b to j, the eight entries of all maps of the stretch, with a 1 in their corner, lie in intervals.
+
+The standard deviation of a sum is at most the sum of the standard deviations, however they depend on each other. Where
+a box may reach behind a camera, or frames are of parts that nothing connects, the bounds say nothing: no distance, and
+an endless deviation. For maps without perspective the bounds are at least as tight as those of affine maps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.compiled import compiled, compiled_parallel, prange, threads_for
+from smalti.engine.elimination_paths import Ascents, Ways
+from smalti.engine.link_prediction import Relations, add_covariance
+from smalti.engine.relative_position import FAR, MOST_VARIANCE
+from smalti.geometry.homographies import ENTRIES
+from smalti.records import Homographies
+from smalti.sparse.pattern import Indices
+
+SHORTEST, USUAL, FEWEST = 4, 32, 20
+"""Frames of a stretch at least, and as a rule where there are so many stretches."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretches:
+    """For every two stretches I, J, bounds on all γ_ij with i in I and j in J, both directions of a pair apart."""
+
+    starts: Indices  # (M + 1,): frames starts[I] to starts[I + 1] are stretch I
+    deviation: NDArray[np.float64]  # (M, M, 2), [I, J]: at least the standard deviations of γ_ij in x and y, px
+    distance: NDArray[np.float64]  # (M, M, 2): at most the distances of γ_ij from the centre of j in x and y, px
+
+    def of_frames(self, frames: Indices) -> Indices:
+        """Return in which stretch each of these frames is."""
+        return np.searchsorted(self.starts, frames, side="right") - 1
+
+
+def cut_into_stretches(frames: int) -> Indices:
+    """Return where stretches begin, and the end (M + 1,): so many that their pairs are a few times the frames at most.
+
+    Longer ones are sooner bounded after every yes, shorter ones leave fewer pairs to look at after every answer.
+    """
+    length = max(SHORTEST, min(USUAL, round(frames / FEWEST)), round(np.sqrt(frames) / 2))
+    count = max(1, round(frames / length))
+    return np.linspace(0, frames, count + 1).round().astype(np.int64)
+
+
+def middles(starts: Indices) -> Indices:
+    """Return the frame that stands for each stretch (M,)."""
+    return (starts[:-1] + starts[1:] - 1) // 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Insides:
+    """What lies within every stretch, relative to the frame that stands for it, in units."""
+
+    known: NDArray[np.bool_]  # (M,): whether the rest says something
+    box: NDArray[np.float64]  # (M, 2): the middle of all centres, in that frame
+    box_half: NDArray[np.float64]  # (M, 2)
+    centre_deviation: NDArray[np.float64]  # (M, 2): the largest of a centre there
+    map_middle: Homographies  # (M, 3, 3): of the maps from that frame to those of the stretch, 1 in their corner
+    map_half: Homographies  # (M, 3, 3)
+    map_deviation: Homographies  # (M, 3, 3): the largest of an entry of those maps
+
+
+def look_inside(
+    starts: Indices,
+    seen: NDArray[np.float64],
+    spread: NDArray[np.float64],
+    frame_from_middle: Homographies,
+    variances: NDArray[np.float64],
+    part: Indices,
+) -> Insides:
+    """Summarise every stretch relative to the frame that stands for it.
+
+    `seen` (N, 2) and `spread` (N, 2) are the place of every frame's centre there, in units, and its variances, units²;
+    `frame_from_middle` (N, 3, 3) the map from there to the frame, a 1 in its corner, and `variances` (N, 8) those of
+    its entries; `part` (N,) the connected part that a frame is in.
+    """
+    first, counts = starts[:-1], np.diff(starts)
+    clear = (np.abs(seen) < FAR).all(axis=1) & (spread < MOST_VARIANCE).all(axis=1)
+    clear &= np.isfinite(frame_from_middle).all(axis=(1, 2)) & np.isfinite(variances).all(axis=1)
+    clear &= part == np.repeat(part[middles(starts)], counts)
+    frame_from_middle = np.where(clear[:, None, None], frame_from_middle, 0.0)
+    deviations = np.zeros((len(seen), 9))
+    deviations[:, :ENTRIES] = np.sqrt(np.where(clear[:, None], variances, 0.0))
+    low, high = np.minimum.reduceat(seen, first), np.maximum.reduceat(seen, first)
+    least, most = np.minimum.reduceat(frame_from_middle, first), np.maximum.reduceat(frame_from_middle, first)
+    return Insides(
+        known=np.logical_and.reduceat(clear, first),
+        box=(low + high) / 2,
+        box_half=(high - low) / 2,
+        centre_deviation=np.sqrt(np.maximum.reduceat(spread, first)),
+        map_middle=(least + most) / 2,
+        map_half=(most - least) / 2,
+        map_deviation=np.maximum.reduceat(deviations, first).reshape(-1, 3, 3),
+    )
+
+
+def normalised_maps(
+    sources: Indices, targets: Indices, ways: Ascents, maps: Homographies, inverses: Homographies
+) -> tuple[Homographies, NDArray[np.float64]]:
+    """Return the maps (n, 3, 3) from source to target frames, a 1 in their corner, and their entries' variances (n, 8).
+
+    A map that takes the centre of the source behind the camera of the target is not a number.
+    """
+    target_from_source = inverses[targets] @ maps[sources]
+    target_from_source[sources == targets] = np.eye(3)
+    corner = target_from_source[:, 2:, 2:]
+    with np.errstate(all="ignore"):
+        normalised = target_from_source / np.where(corner > 0.0, corner, np.nan)
+        clear = np.asarray(np.isfinite(normalised).all(axis=(1, 2)))
+        there = np.where(clear[:, None, None], normalised, np.eye(3))
+        relations = Relations.of_increments(
+            np.column_stack([targets, sources]), there, inverses[sources] @ maps[targets]
+        )
+        # N ← N exp(E) with its corner kept: dN = N E - N (N E)_22.
+        own = np.einsum("npk,ql->npqkl", there, np.eye(3))
+        own[..., 2] -= np.einsum("npq,nk->npqk", there, there[:, 2])
+        by_increment = own.reshape(-1, 9, 9)[:, :ENTRIES, :ENTRIES]
+        covariances = relations.covariances(ways.arrays)
+        variances = ((by_increment @ covariances) * by_increment).sum(axis=2)
+    variances[sources == targets] = 0.0
+    return normalised, np.maximum(variances, 0.0)
+
+
+def bound_stretches(
+    starts: Indices,
+    inside: Insides,
+    ways: Ascents,
+    maps: Homographies,
+    inverses: Homographies,
+    part: Indices,
+    unit: float,
+) -> Stretches:
+    """Bound all pairs of stretches; `ways` are those of the frames that stand for them."""
+    middle = middles(starts)
+    with threads_for(3.0 * len(middle) ** 2):
+        deviation, distance = _bound(
+            middle,
+            part[middle],
+            ways.arrays,
+            maps,
+            inverses,
+            inside.known,
+            inside.box,
+            inside.box_half,
+            inside.centre_deviation,
+            inside.map_middle,
+            inside.map_half,
+            inside.map_deviation,
+        )
+    return Stretches(starts, deviation * unit, distance * unit)
+
+
+@compiled_parallel
+def _bound(
+    middle: Indices,
+    part: Indices,
+    ways: Ways,
+    maps: Homographies,
+    inverses: Homographies,
+    known: NDArray[np.bool_],
+    box: NDArray[np.float64],
+    box_half: NDArray[np.float64],
+    centre_deviation: NDArray[np.float64],
+    map_middle: Homographies,
+    map_half: Homographies,
+    map_deviation: Homographies,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    count = len(middle)
+    deviation = np.full((count, count, 2), np.inf)
+    distance = np.zeros((count, count, 2))
+    for source in prange(count):
+        b_from_a = np.empty((3, 3))
+        there = np.empty((2, 2))  # the middle of the box in b, and half its sides
+        on_way = np.empty(2)
+        forms = np.empty((3, 3, 3))
+        bounds = np.empty((2, 2))
+        for target in range(count):
+            if not (known[source] and known[target] and part[source] == part[target]):
+                continue
+            a, b = middle[source], middle[target]
+            _compose(inverses[b], maps[a], a == b, b_from_a)
+            least_depth = _carry_box(b_from_a, box[source], box_half[source], there)
+            if not least_depth > 0.0:
+                continue
+            forms[:] = 0.0
+            if a != b:
+                _vary(a, b, b_from_a, box[source], there[0], ways, forms)
+            _deviate_on_way(b_from_a, box_half[source], centre_deviation[source], there, forms, least_depth, on_way)
+            if _finish(map_middle[target], map_half[target], map_deviation[target], there, on_way, bounds):
+                deviation[source, target] = bounds[0]
+                distance[source, target] = bounds[1]
+    return deviation, distance
+
+
+@compiled
+def _compose(inverse: Homographies, transform: Homographies, same: bool, result: Homographies) -> None:
+    for row in range(3):
+        for column in range(3):
+            if same:
+                result[row, column] = 1.0 if row == column else 0.0
+            else:
+                total = inverse[row, 0] * transform[0, column] + inverse[row, 1] * transform[1, column]
+                result[row, column] = total + inverse[row, 2] * transform[2, column]
+
+
+@compiled
+def _carry_box(
+    b_from_a: Homographies, box: NDArray[np.float64], half: NDArray[np.float64], there: NDArray[np.float64]
+) -> float:
+    """Write the box that encloses the image of a box; return the least of its last coordinates."""
+    depth = b_from_a[2, 0] * box[0] + b_from_a[2, 1] * box[1] + b_from_a[2, 2]
+    least_depth = depth - abs(b_from_a[2, 0]) * half[0] - abs(b_from_a[2, 1]) * half[1]
+    if least_depth > 0.0:
+        for row in range(2):
+            low, high = np.inf, -np.inf
+            for corner in range(4):
+                x = box[0] + (half[0] if corner % 2 else -half[0])
+                y = box[1] + (half[1] if corner // 2 else -half[1])
+                value = b_from_a[row, 0] * x + b_from_a[row, 1] * y + b_from_a[row, 2]
+                value /= b_from_a[2, 0] * x + b_from_a[2, 1] * y + b_from_a[2, 2]
+                low, high = min(low, value), max(high, value)
+            there[0, row], there[1, row] = (low + high) / 2.0, (high - low) / 2.0
+    return float(least_depth)
+
+
+@compiled
+def _vary(
+    a: int,
+    b: int,
+    b_from_a: Homographies,
+    point: NDArray[np.float64],
+    image: NDArray[np.float64],
+    ways: Ways,
+    forms: NDArray[np.float64],
+) -> None:
+    """Write quadratic forms: the variances of ds - g ds_w in x and y and of ds_w at `point` + (h, k) by (h, k, 1).
+
+    `image` is g, the middle of the box in b.
+    """
+    by_a, by_b = np.zeros((3, ENTRIES)), np.zeros((3, ENTRIES))
+    for row in range(3):
+        for column in range(3):
+            # The vector x̃ that this column of the form stands for, and M x̃.
+            x0 = point[0] if column == 2 else 1.0 - column
+            x1 = point[1] if column == 2 else 0.0 + column
+            x2 = 1.0 if column == 2 else 0.0
+            for q in range(3):
+                moved = b_from_a[q, 0] * x0 + b_from_a[q, 1] * x1 + b_from_a[q, 2] * x2
+                for p in range(3):
+                    if p == 2 and q == 2:
+                        continue
+                    of_row = b_from_a[row, p] - (image[row] * b_from_a[2, p] if row < 2 else 0.0)
+                    by_a[column, 3 * p + q] = of_row * (x0 if q == 0 else x1 if q == 1 else x2)
+                    if p == row:
+                        by_b[column, 3 * p + q] = -moved
+                    elif p == 2:
+                        by_b[column, 3 * p + q] = image[row] * moved
+                    else:
+                        by_b[column, 3 * p + q] = 0.0
+        add_covariance(a, b, ways, by_a, by_b, forms[row])
+
+
+@compiled
+def _deviate_on_way(
+    b_from_a: Homographies,
+    half: NDArray[np.float64],
+    centre_deviation: NDArray[np.float64],
+    there: NDArray[np.float64],
+    forms: NDArray[np.float64],
+    least_depth: float,
+    on_way: NDArray[np.float64],
+) -> None:
+    """Write the largest deviations in b: those of the map from a, and those that centres have in a already."""
+    of_depth = _largest_deviation(forms[2], half)
+    for row in range(2):
+        total = _largest_deviation(forms[row], half) + there[1, row] * of_depth
+        for k in range(2):
+            slope = abs(b_from_a[row, k] - there[0, row] * b_from_a[2, k]) + there[1, row] * abs(b_from_a[2, k])
+            total += slope * centre_deviation[k]
+        on_way[row] = total / least_depth
+
+
+@compiled
+def _largest_deviation(form: NDArray[np.float64], half: NDArray[np.float64]) -> float:
+    """Return the root of the largest of a form at the corners (±h, ±k, 1)."""
+    h, k = half[0], half[1]
+    same = form[0, 0] * h * h + form[1, 1] * k * k + form[2, 2]
+    crossed, along, across = 2.0 * form[0, 1] * h * k, 2.0 * form[0, 2] * h, 2.0 * form[1, 2] * k
+    largest = max(crossed + abs(along + across), abs(along - across) - crossed)
+    return float(np.sqrt(max(same + largest, 0.0)))
+
+
+@compiled
+def _finish(
+    mid: Homographies,
+    half: Homographies,
+    own: Homographies,
+    there: NDArray[np.float64],
+    on_way: NDArray[np.float64],
+    bounds: NDArray[np.float64],
+) -> bool:
+    """Write the largest deviations and the least distances in all frames of the target's stretch, if they are known."""
+    most_x, most_y = abs(there[0, 0]) + there[1, 0], abs(there[0, 1]) + there[1, 1]
+    depth, depth_half = _interval(mid[2], half[2], there)
+    least, most = depth - depth_half, depth + depth_half
+    if not least > 0.0:
+        return False
+    for row in range(2):
+        value, size = _interval(mid[row], half[row], there)
+        low, high = value - size, value + size
+        low /= least if low < 0.0 else most
+        high /= least if high > 0.0 else most
+        furthest = max(-low, high)
+        at, around = (low + high) / 2.0, (high - low) / 2.0
+        total = own[row, 0] * most_x + own[row, 1] * most_y + own[row, 2]
+        total += furthest * (own[2, 0] * most_x + own[2, 1] * most_y)
+        for k in range(2):
+            # The largest |n_rk - γ n_2k| of all maps and places.
+            slope = abs(mid[row, k] - at * mid[2, k]) + half[row, k] + abs(at) * half[2, k]
+            slope += around * (abs(mid[2, k]) + half[2, k])
+            total += slope * on_way[k]
+        bounds[0, row] = total / least
+        bounds[1, row] = max(low, -high, 0.0)
+        if not (furthest < FAR and bounds[0, row] < np.inf):
+            return False
+    return True
+
+
+@compiled
+def _interval(mid: NDArray[np.float64], half: NDArray[np.float64], there: NDArray[np.float64]) -> tuple[float, float]:
+    """Return middle and half length of the values of one row of the maps at the points of a box."""
+    value, size = mid[2], half[2]
+    for k in range(2):
+        value += mid[k] * there[0, k]
+        size += half[k] * abs(there[0, k]) + (abs(mid[k]) + half[k]) * there[1, k]
+    return float(value), float(size)

@@ -1,0 +1,200 @@
+"""Open a video file and list its frames by their time stamps, from packets alone."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import chain
+from pathlib import Path
+from typing import Self
+
+import av
+from av.container import InputContainer
+from av.packet import Packet
+from av.stream import Disposition
+from av.video.frame import VideoFrame
+from av.video.stream import VideoStream
+
+from smalti.errors import InputError
+
+# Formats by which FFmpeg would show any text as a film of its letters.
+_TEXT_FORMATS = {"tty", "bin", "idf", "adf", "xbin"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenedVideo:
+    """The first video stream of a file, and the container it is in."""
+
+    container: InputContainer
+    stream: VideoStream
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open the file at its beginning; refuse what is no video."""
+        av.logging.set_level(None)  # FFmpeg would write to stderr, past our own messages
+        try:
+            # The prefix keeps a colon in a name from being read as a protocol, the list keeps playlists offline.
+            container = av.open(f"file:{path}", options={"protocol_whitelist": "file"})
+        except av.FFmpegError:
+            raise InputError(f"{path}: is not a video that can be read; give a video or a folder of images") from None
+        streams = [s for s in container.streams.video if not s.disposition & Disposition.attached_pic]
+        if container.format.name in _TEXT_FORMATS or not streams:
+            container.close()
+            raise InputError(f"{path}: holds no video; give a video or a folder of images")
+        streams[0].thread_type = "AUTO"
+        return cls(container, streams[0])
+
+    def demux(self) -> Iterator[Packet[VideoStream]]:
+        """Yield the packets of the stream, up to the end or to where the file breaks off.
+
+        Every packet has a stamp, its `pts`, unless the file gives it no time at all.
+        """
+        packets = self.container.demux(self.stream)
+        while True:
+            try:
+                packet = next(packets)
+            except (StopIteration, av.FFmpegError):
+                return
+            if packet.pts is None and packet.dts is not None:
+                packet.pts = packet.dts
+            # An empty packet would end the decoding; a torn one ends the file.
+            if packet.size and not packet.is_corrupt:
+                yield packet
+
+    def decode(self, packet: Packet[VideoStream] | None) -> list[VideoFrame]:
+        """Return the frames that the packet completes, or for None those still held back.
+
+        A packet that cannot be decoded gives none. Frames carry the stamp of their packet.
+        """
+        try:
+            frames = self.stream.decode(packet)
+        except av.FFmpegError:
+            return []
+        return [frame for frame in frames if not frame.is_corrupt]
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.container.close()
+
+
+# Headers round durations: fewer frames missing than this are no sign of a file that breaks off.
+_ROUNDED_FRAMES = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrameTable:
+    """The frames of a video in the order in which they are shown.
+
+    A frame is known by the stamp that its packet carries and its decoded picture carries too, so that a
+    frame which cannot be decoded leaves a gap and shifts no other. `numbers` finds the frame of a stamp,
+    `packet_sizes` has all packets. `keys` are the frames that decoding can start from, ascending,
+    `key_stamps` their stamps. A stamp is a time in ticks of the stream.
+    `promised_frames` is what the file's header says; unless `counted`, it only says how long the video is.
+    `pixel_ratio` is a pixel's width over its height.
+    """
+
+    numbers: dict[int, int]
+    times_seconds: tuple[float, ...]
+    packet_sizes: dict[int, int]
+    keys: tuple[int, ...]
+    key_stamps: tuple[int, ...]
+    promised_frames: int
+    counted: bool
+    pixel_ratio: Fraction
+
+    def __len__(self) -> int:
+        return len(self.times_seconds)
+
+    def knows(self, stamp: int | None, size: int) -> bool:
+        """Tell whether a packet with this stamp has this size."""
+        return stamp is not None and self.packet_sizes.get(stamp) == size
+
+    def key_before(self, frame: int) -> int:
+        """Return which of `keys` is the last one not after the frame; -1 where there is none."""
+        return bisect.bisect_right(self.keys, frame) - 1
+
+    def cut(self, frames: int) -> FrameTable:
+        """Return the table with the first frames only."""
+        numbers = {stamp: number for stamp, number in self.numbers.items() if number < frames}
+        kept = bisect.bisect_left(self.keys, frames)
+        return replace(
+            self,
+            numbers=numbers,
+            times_seconds=self.times_seconds[:frames],
+            keys=self.keys[:kept],
+            key_stamps=self.key_stamps[:kept],
+        )
+
+
+def tabulate_frames(path: Path) -> FrameTable:
+    """Read all packets of the video, without decoding, and list the frames they hold."""
+    video = OpenedVideo.open(path)
+    try:
+        return _tabulate(path, video)
+    finally:
+        video.close()
+
+
+def _tabulate(path: Path, video: OpenedVideo) -> FrameTable:
+    stamps: list[int] = []
+    sizes: dict[int, int] = {}
+    keys: list[int] = []
+    stop = 0
+    for packet in video.demux():
+        stamp = packet.pts
+        if stamp is None:
+            raise InputError(f"{path}: its frames carry no times; convert it to MP4 or MKV")
+        if stamp in sizes:
+            raise InputError(f"{path}: several of its frames carry the same time; convert it to MP4 or MKV")
+        sizes[stamp] = packet.size
+        stop = max(stop, stamp + (packet.duration or 0))
+        if packet.is_discard:  # what the editor of the video cut away is decoded, but not shown
+            continue
+        stamps.append(stamp)
+        if packet.is_keyframe:
+            keys.append(stamp)
+    if not stamps:
+        raise InputError(f"{path}: holds no frames; record or convert it again")
+    shown = ticks = sorted(stamps)
+    if "avi" in video.container.format.name.split(",") and video.stream.codec_context.has_b_frames:
+        # AVI has no room for the order in which frames are shown; only a decoder knows it.
+        shown = _order_by_decoding(path, set(stamps))
+    numbers = {stamp: number for number, stamp in enumerate(shown)}
+    ordered_keys = sorted((numbers[stamp], stamp) for stamp in keys if stamp in numbers)
+    base = video.stream.time_base or Fraction(1)
+    return FrameTable(
+        numbers=numbers,
+        times_seconds=tuple(float((tick - ticks[0]) * base) for tick in ticks[: len(shown)]),
+        packet_sizes=sizes,
+        keys=tuple(number for number, _ in ordered_keys),
+        key_stamps=tuple(stamp for _, stamp in ordered_keys),
+        promised_frames=_read_promise(video, ticks, stop, len(sizes) - len(stamps)),
+        counted=video.stream.frames > 0,
+        pixel_ratio=video.stream.sample_aspect_ratio or Fraction(1),
+    )
+
+
+def _order_by_decoding(path: Path, stamps: set[int]) -> list[int]:
+    """Return the stamps of the frames that can be decoded, as they come."""
+    video = OpenedVideo.open(path)
+    try:
+        packets = chain(video.demux(), [None])
+        return [frame.pts for packet in packets for frame in video.decode(packet) if frame.pts in stamps]
+    finally:
+        video.close()
+
+
+def _read_promise(video: OpenedVideo, ticks: list[int], stop: int, discarded: int) -> int:
+    """Return how many frames the header promises, or as many as were found where it promises nothing."""
+    found = len(ticks)
+    if video.stream.frames:
+        return max(found, video.stream.frames - discarded)
+    # Matroska counts no frames but says when the video stops; only a sound beside it may go on for longer.
+    if found < 2 or len(video.container.streams) > 1:
+        return found
+    base = float(video.stream.time_base or 1)
+    seconds_a_frame = (ticks[-1] - ticks[0]) * base / (found - 1)
+    missing = round(((video.container.duration or 0) / av.time_base - stop * base) / seconds_a_frame)
+    return found + missing if missing > _ROUNDED_FRAMES else found

@@ -1,0 +1,163 @@
+"""Write files and folders whole or not at all: beside their place first, then moved there."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from smalti.errors import OutputError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+def check_place(path: Path) -> None:
+    """Refuse a place where nothing can be written, before any work is done for it."""
+    if path.suffix != ".zarr" and path.is_dir():
+        raise OutputError(f"{path}: is a folder: give the name of a file")
+    if not path.parent.is_dir():
+        raise OutputError(f"{path}: its folder does not exist: make it, or choose another one")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[io.BufferedWriter]:
+    """Give a file beside `path` to write to, which takes its name once all went well and vanishes otherwise."""
+    if path.is_dir():
+        raise OutputError(f"{path}: is a folder: give the name of a file")
+    part = _hidden(path, "part")
+    try:
+        with _PartFile(part, path) as file:
+            yield file
+        with naming(path):
+            part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """Give a folder beside `path` to fill, which takes its place once all went well and vanishes otherwise."""
+    part, old = _hidden(path, "part"), _hidden(path, "old")
+    try:
+        with naming(path):
+            part.mkdir()
+        yield part
+        with naming(path):
+            _exchange(part, path, old)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    # What could not be removed of the old one is not worth failing for: the new one is in place.
+    shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Turn an error of the disk into one line that names the target."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise OutputError(
+            f"{path}: cannot be written ({reason}): choose a folder you may write to, with room"
+        ) from error
+
+
+class Spool:
+    """Rows that wait on disk, beside the target, to be read once.
+
+    The file has no name, so that nothing can leave it behind.
+    """
+
+    def __init__(self, target: Path, row_shape: tuple[int, ...], dtype: DTypeLike) -> None:
+        self._target, self._row_shape, self._dtype = target, row_shape, np.dtype(dtype)
+        with naming(target):
+            # Without a buffer, closing has nothing to write, so cannot fail.
+            self._file = tempfile.TemporaryFile(dir=target.parent, buffering=0)  # noqa: SIM115
+
+    def __enter__(self) -> Spool:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def write(self, rows: NDArray[Any]) -> None:
+        """Append rows."""
+        content = np.ascontiguousarray(rows, dtype=self._dtype).data.cast("B")
+        with naming(self._target):
+            while content:
+                content = content[self._file.write(content) :]
+
+    def read(self, height: int, band_height: int) -> Iterator[NDArray[Any]]:
+        """Yield the `height` rows there are, from the first one on."""
+        with naming(self._target):
+            self._file.seek(0)
+        for top in range(0, height, band_height):
+            rows = np.empty((min(band_height, height - top), *self._row_shape), dtype=self._dtype)
+            with naming(self._target):
+                count = self._file.readinto(rows.data)
+            assert count == rows.nbytes, "as many rows were written as are read"
+            yield rows
+
+
+class _PartFile(io.BufferedWriter):
+    """A file whose errors name the target; so an error of a reader that feeds it is not taken for one of writing."""
+
+    def __init__(self, part: Path, target: Path) -> None:
+        self._target = target
+        with naming(target):
+            super().__init__(io.FileIO(part, "wb"), 2**20)
+
+    def write(self, content: ReadableBuffer, /) -> int:
+        with naming(self._target):
+            return super().write(content)
+
+    def seek(self, target: int, whence: int = 0, /) -> int:
+        with naming(self._target):
+            return super().seek(target, whence)
+
+    def flush(self) -> None:
+        with naming(self._target):
+            super().flush()
+
+    def close(self) -> None:
+        with naming(self._target):
+            super().close()
+
+
+def _hidden(path: Path, role: str) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.{role}")
+
+
+def _exchange(part: Path, path: Path, old: Path) -> None:
+    """Move `path` to `old` and `part` to `path`, or leave both as they are."""
+    with suppress(FileNotFoundError):
+        path.rename(old)
+    try:
+        part.rename(path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            old.rename(path)
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file beside its place and move it there."""
+    unfinished = path.with_name(path.name + ".part")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise OutputError(f"{path}: cannot be written ({error.strerror}); make room or check the rights") from None

@@ -1,0 +1,175 @@
+"""What else is known about overlap than the mosaic: one interface, and the models that know nothing or a matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.errors import ModelError
+from smalti.overlap.position_sensor import PositionSensor
+from smalti.overlap.threshold_scan import Batches, UpperMatrix, rounded_up, take
+from smalti.records import PairNumbers
+
+__all__ = [
+    "ExternalModel",
+    "FixedProbabilities",
+    "NoExternalModel",
+    "PairwiseModel",
+    "PositionSensor",
+    "pairwise",
+]
+
+ROWS_AT_ONCE = 256
+
+
+class ExternalModel(Protocol):
+    """Predicts overlap from something other than registration (P^ext)."""
+
+    def probabilities(self) -> NDArray[np.float64]:
+        """Return the probability of overlap of all pairs (N, N), symmetric."""
+        ...
+
+    def learn(self, overlapping: PairNumbers, apart: PairNumbers) -> ExternalModel:
+        """Return the model trained on these pairs; a model that cannot learn returns itself."""
+        ...
+
+
+class PairwiseModel(ExternalModel, Protocol):
+    """An external model that can be asked without looking at all pairs."""
+
+    @property
+    def frames(self) -> int:
+        """N."""
+        ...
+
+    def of_pairs(self, pairs: PairNumbers) -> NDArray[np.float64]:
+        """Return P^ext of the given pairs (n, 2), in double precision."""
+        ...
+
+    def pairs_above(self, least: NDArray[np.float64], starts: NDArray[np.int64]) -> Batches:
+        """Yield every pair i < j whose P^ext reaches least[I, J], with an upper bound of its P^ext.
+
+        `starts` (M + 1,) cuts the frames into M blocks of consecutive frames; I ≤ J are the blocks of i and j. `least`
+        (M, M) goes from 0, for all pairs, to inf, for none. The bound is at most 1e-4 above the exact value, and pairs
+        that miss their level by no more than that may be among those yielded. They come by pair of blocks, then i, then
+        j, at most `PAIRS_AT_ONCE` in a batch.
+        """
+        ...
+
+
+def pairwise(model: ExternalModel) -> PairwiseModel:
+    """Return the model itself if it can be asked pair by pair, else one around its matrix."""
+    # By one attribute: to check a whole protocol takes milliseconds.
+    return cast(PairwiseModel, model) if hasattr(model, "pairs_above") else _Around(model)
+
+
+@dataclass(frozen=True, slots=True)
+class NoExternalModel:
+    """Knows nothing: every pair may overlap."""
+
+    frames: int
+
+    def probabilities(self) -> NDArray[np.float64]:
+        """Return one for every pair."""
+        return np.ones((self.frames, self.frames))
+
+    def of_pairs(self, pairs: PairNumbers) -> NDArray[np.float64]:
+        """Return one for every pair."""
+        return np.ones(len(pairs))
+
+    def pairs_above(self, least: NDArray[np.float64], starts: NDArray[np.int64]) -> Batches:
+        """Yield all pairs of the blocks whose level is not above one."""
+        first, second = np.nonzero(np.triu(least <= 1.0))
+        # One number, seen as a matrix.
+        ones = np.broadcast_to(np.float32(1.0), (self.frames, self.frames))
+        return take(ones, np.zeros(least.shape, dtype=np.float32), starts, first, second)
+
+    def learn(self, overlapping: PairNumbers, apart: PairNumbers) -> NoExternalModel:
+        """Return itself."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class FixedProbabilities:
+    """A matrix given from outside."""
+
+    matrix: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        matrix = np.array(self.matrix, dtype=np.float64)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ModelError(f"overlap probabilities have shape {matrix.shape}, expected (N, N)")
+        rows = [slice(n, n + ROWS_AT_ONCE) for n in range(0, len(matrix), ROWS_AT_ONCE)]
+        if not all(((matrix[some] >= 0) & (matrix[some] <= 1)).all() for some in rows):
+            raise ModelError("overlap probabilities must lie between 0 and 1")
+        if not all(np.allclose(matrix[some], matrix[:, some].T, rtol=0, atol=1e-9) for some in rows):
+            raise ModelError("overlap probabilities must be symmetric: entry (i, j) and (j, i) are one pair")
+        matrix.setflags(write=False)
+        object.__setattr__(self, "matrix", matrix)
+
+    @property
+    def frames(self) -> int:
+        """N."""
+        return len(self.matrix)
+
+    def probabilities(self) -> NDArray[np.float64]:
+        """Return the matrix."""
+        return self.matrix
+
+    def of_pairs(self, pairs: PairNumbers) -> NDArray[np.float64]:
+        """Return the matrix' entries."""
+        return self.matrix[pairs[:, 0], pairs[:, 1]]
+
+    def pairs_above(self, least: NDArray[np.float64], starts: NDArray[np.int64]) -> Batches:
+        """Yield the pairs whose P^ext reaches least[I, J], by pair of blocks, then i, then j."""
+        return self._upper.reaching(least, starts)
+
+    def learn(self, overlapping: PairNumbers, apart: PairNumbers) -> FixedProbabilities:
+        """Return itself."""
+        return self
+
+    @cached_property
+    def _upper(self) -> UpperMatrix:
+        return _upper_matrix(self.matrix)
+
+
+class _Around:
+    """Asks a model of others' making pair by pair: by its matrix, which it makes once."""
+
+    def __init__(self, model: ExternalModel) -> None:
+        matrix = np.asarray(model.probabilities(), dtype=np.float64)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ModelError(f"overlap probabilities have shape {matrix.shape}, expected (N, N)")
+        self._model = model
+        self._matrix = matrix
+
+    @property
+    def frames(self) -> int:
+        return len(self._matrix)
+
+    def probabilities(self) -> NDArray[np.float64]:
+        return self._matrix
+
+    def of_pairs(self, pairs: PairNumbers) -> NDArray[np.float64]:
+        return self._matrix[pairs[:, 0], pairs[:, 1]]
+
+    def pairs_above(self, least: NDArray[np.float64], starts: NDArray[np.int64]) -> Batches:
+        return self._upper.reaching(least, starts)
+
+    def learn(self, overlapping: PairNumbers, apart: PairNumbers) -> PairwiseModel:
+        return pairwise(self._model.learn(overlapping, apart))
+
+    @cached_property
+    def _upper(self) -> UpperMatrix:
+        return _upper_matrix(self._matrix)
+
+
+def _upper_matrix(matrix: NDArray[np.float64]) -> UpperMatrix:
+    upper = np.empty(matrix.shape, dtype=np.float32)
+    for n in range(0, len(matrix), ROWS_AT_ONCE):
+        upper[n : n + ROWS_AT_ONCE] = rounded_up(matrix[n : n + ROWS_AT_ONCE])
+    return UpperMatrix(upper)

@@ -1,0 +1,163 @@
+"""Blends along seams: every pixel from one frame, as it is or joined in frequency bands.
+
+The usual way builds Laplacian pyramids of warped frames. Here every level of a frame is sampled directly from the
+frame's own pyramid, at the pixels where the level's weight is not 0: detail of the first level only where the frame is
+shown, and each coarser level a little around. So a frame costs what it shows, not what it covers, and every value
+depends on its pixel alone, so that tiles meet exactly. For a single frame the levels telescope to the frame itself,
+whatever they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.compiled import compiled
+from smalti.rendering.blends.band_levels import LevelSums
+from smalti.rendering.blends.tile_painting import to_bytes
+from smalti.rendering.canvas import Window
+from smalti.rendering.frame_cache import FramePyramid
+from smalti.rendering.light_comparison import Light
+from smalti.rendering.sampling_kernels import Bending, bending_of, brighten, cubic, seen_position
+from smalti.rendering.seams.patchwork import Patchwork
+from smalti.rendering.seams.seam_candidates import NONE
+
+
+class PatchPainting:
+    """Every pixel from the one frame that shows it (`none`)."""
+
+    def __init__(self, tile: Window, patchwork: Patchwork, light: Callable[[int], Light]) -> None:
+        self._tile, self._patchwork, self._light = tile, patchwork, light
+        self._shown = patchwork.places(tile)
+        self._colours = np.zeros((tile.height, tile.width, 3), dtype=np.float32)
+
+    @property
+    def places(self) -> list[int]:
+        """The places of the frames it wants, ascending."""
+        return [int(place) for place in np.unique(self._shown) if place != NONE]
+
+    def add(self, place: int, frame: FramePyramid) -> None:
+        """Add one of them."""
+        light, level_from_frame = self._light(place), frame.level_from_frame(0)
+        _fill_shown(
+            frame.levels[0],
+            level_from_frame @ self._patchwork.frame_from_canvas[place],
+            bending_of(self._patchwork.lens, level_from_frame),
+            light.gains,
+            light.flatness,
+            light.table_from_pixels(frame.frame_from_level(0)),
+            self._tile.left,
+            self._tile.top,
+            self._shown,
+            place,
+            self._colours,
+        )
+
+    def finish(self) -> NDArray[np.uint8]:
+        """Return (h, w, 4), RGBA."""
+        return to_bytes(self._colours, self._shown != NONE)
+
+
+@compiled
+def _fill_shown(
+    pixels: NDArray[np.uint8],
+    source_from_canvas: NDArray[np.float64],
+    bending: Bending,
+    gains: NDArray[np.float32],
+    flatness: NDArray[np.float32],
+    table_from_pixels: NDArray[np.float64],
+    left: int,
+    top: int,
+    shown: NDArray[np.int32],
+    place: int,
+    colours: NDArray[np.float32],
+) -> None:
+    for row in range(shown.shape[0]):
+        for column in range(shown.shape[1]):
+            if shown[row, column] != place:
+                continue
+            x, y = seen_position(source_from_canvas, bending, left + column, top + row)
+            bright = brighten(flatness, table_from_pixels, x, y)
+            red, green, blue = cubic(pixels, x, y)
+            colours[row, column, 0] = red * bright * gains[0]
+            colours[row, column, 1] = green * bright * gains[1]
+            colours[row, column, 2] = blue * bright * gains[2]
+
+
+MOST_LEVELS = 6
+"""Halvings at most: bands of 64 pixels; wider ones would spread a highlight over the picture."""
+
+
+def levels_for(frame_side: float) -> int:
+    """Return how many times to halve, for frames whose shorter side is so long on the canvas."""
+    return min(int(math.log2(max(frame_side / 16, 2.0))), MOST_LEVELS)
+
+
+def reach_of(levels: int) -> int:
+    """Return how far beyond a tile its pixels depend on which frame is shown."""
+    return 4 << levels
+
+
+class MultibandPainting:
+    """Every pixel from the one frame that shows it, the seams between them mixed away (`multiband`)."""
+
+    def __init__(self, tile: Window, patchwork: Patchwork, light: Callable[[int], Light], levels: int) -> None:
+        self._tile, self._patchwork, self._light = tile, patchwork, light
+        self._step = 1 << levels
+        self._around = tile.grow(reach_of(levels), self._step)
+        self._shown = patchwork.places(self._around)
+        self._boxes = self._find_boxes()
+        self._sum = LevelSums(tile, levels)
+
+    @property
+    def places(self) -> list[int]:
+        """The places of the frames it wants, ascending."""
+        return sorted(self._boxes)
+
+    def add(self, place: int, frame: FramePyramid) -> None:
+        """Add one of them."""
+        box = self._boxes[place]
+        shown = self._shown[box.slices_in(self._around)] == place
+        frame_from_canvas = self._patchwork.frame_from_canvas[place]
+        self._sum.add(frame, frame_from_canvas, self._patchwork.lens, self._light(place), shown, box)
+
+    def finish(self) -> NDArray[np.uint8]:
+        """Return (h, w, 4), RGBA."""
+        return self._sum.combine(self._shown[self._tile.slices_in(self._around)] != NONE)
+
+    def _find_boxes(self) -> dict[int, Window]:
+        """Return where each frame that matters is shown, with as much around as its bands reach."""
+        boxes = {}
+        for place, shown in _bounds(self._shown, len(self._patchwork.frame_from_canvas)).items():
+            moved = Window(shown.left + self._around.left, shown.top + self._around.top, shown.width, shown.height)
+            box = moved.grow(2 * self._step, self._step)
+            # A margin of two coarse pixels is what the tile's own coarse pixels reach beyond it.
+            if not box.intersect(self._tile.grow(2 * self._step)).is_empty:
+                boxes[place] = box.intersect(self._around)
+        return boxes
+
+
+def _bounds(shown: NDArray[np.int32], frames: int) -> dict[int, Window]:
+    """Return where each of the frames is shown that is."""
+    boxes = np.zeros((frames, 4), dtype=np.int64)
+    _measure(shown, boxes)
+    places = np.flatnonzero(boxes[:, 2])
+    return {int(place): Window.between(*boxes[place].tolist()) for place in places}
+
+
+@compiled
+def _measure(shown: NDArray[np.int32], boxes: NDArray[np.int64]) -> None:
+    """Fill `boxes` (n, 4): left, top, right and bottom of each place, 0 of those that are not shown."""
+    for row in range(shown.shape[0]):
+        for column in range(shown.shape[1]):
+            place = shown[row, column]
+            if place == NONE:
+                continue
+            box = boxes[place]
+            if box[2] == 0:
+                box[0], box[1] = column, row
+            box[0] = min(box[0], column)
+            box[2], box[3] = max(box[2], column + 1), row + 1

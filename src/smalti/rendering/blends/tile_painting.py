@@ -1,0 +1,126 @@
+"""Paint a tile of the mosaic: frames are added one by one, in the order of their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.compiled import compiled
+from smalti.geometry.lens import Lens
+from smalti.rendering.canvas import Window
+from smalti.rendering.frame_cache import FramePyramid
+from smalti.rendering.light_comparison import Light
+from smalti.rendering.sampling_kernels import Feather, bending_of
+
+
+class Painting(Protocol):
+    """A tile in the making."""
+
+    @property
+    def places(self) -> list[int]:
+        """The places of the frames it wants, ascending."""
+
+    def add(self, place: int, frame: FramePyramid) -> None:
+        """Add one of them."""
+
+    def finish(self) -> NDArray[np.uint8]:
+        """Return (h, w, 4), RGBA."""
+
+
+Painter = Callable[[Window], Painting]
+"""Begins a tile."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Technique:
+    """All that painting a canvas in one way needs."""
+
+    painter: Painter
+    prepare: Callable[[Window, Executor], None]  # what has to be known around a window before its tiles
+    levels: int  # of the frames' pyramids
+    reach: int  # how far beyond a frame's outline it may matter, canvas pixels
+    bytes_per_pixel: float  # of a tile in the making
+
+
+def to_bytes(colours: NDArray[np.float32], covered: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Round colours (h, w, 3) to RGBA (h, w, 4), transparent and black where nothing covers."""
+    image = np.empty((*covered.shape, 4), dtype=np.uint8)
+    _round(colours, covered, image)
+    return image
+
+
+@compiled
+def _round(colours: NDArray[np.float32], covered: NDArray[np.bool_], image: NDArray[np.uint8]) -> None:
+    for row in range(image.shape[0]):
+        for column in range(image.shape[1]):
+            shows = covered[row, column]
+            for channel in range(3):
+                # The bicubic kernel overshoots at edges, and so do bands.
+                colour = min(max(colours[row, column, channel] + np.float32(0.5), np.float32(0.0)), np.float32(255.0))
+                image[row, column, channel] = np.uint8(colour) if shows else np.uint8(0)
+            image[row, column, 3] = 255 if shows else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How colours are gathered and made one."""
+
+    # Colours and weights over a window (h, w) that so many frames touch.
+    begin: Callable[[tuple[int, int], int], tuple[NDArray[Any], NDArray[Any]]]
+    # Compiled. Takes the pixels, source_from_frame and frame_from_canvas of a frame, the lens' bending, the frame's
+    # gains, flatness and table_from_frame, the feather's weights, left and top of the part it touches, and adds to
+    # colours and weights of that part.
+    take: Callable[..., None]
+    finish: Callable[[NDArray[Any], NDArray[Any]], NDArray[np.uint8]]  # to RGBA (h, w, 4)
+
+
+class OverlayPainting:
+    """A tile in the making by a method."""
+
+    def __init__(
+        self,
+        method: Method,
+        tile: Window,
+        parts: dict[int, Window],
+        frame_from_canvas: NDArray[np.float64],
+        lens: Lens,
+        feather: Feather,
+        light: Callable[[int], Light],
+    ) -> None:
+        """Take the part of the tile that each frame touches, by its place."""
+        self._method, self._tile, self._parts, self._frame_from_canvas = method, tile, parts, frame_from_canvas
+        self._bending, self._feather, self._light = bending_of(lens), feather, light
+        self._colours, self._weights = method.begin((tile.height, tile.width), len(parts))
+
+    @property
+    def places(self) -> list[int]:
+        """The places of the frames it wants, ascending."""
+        return sorted(self._parts)
+
+    def add(self, place: int, frame: FramePyramid) -> None:
+        """Add one of them."""
+        light, part = self._light(place), self._parts[place]
+        inside = part.slices_in(self._tile)
+        self._method.take(
+            frame.levels[0],
+            frame.level_from_frame(0),
+            self._frame_from_canvas[place],
+            self._bending,
+            light.gains,
+            light.flatness,
+            light.table_from_pixels(np.eye(3)),
+            self._feather.weights,
+            part.left,
+            part.top,
+            self._colours[inside],
+            self._weights[inside],
+        )
+
+    def finish(self) -> NDArray[np.uint8]:
+        """Return (h, w, 4), RGBA."""
+        return self._method.finish(self._colours, self._weights)

@@ -1,0 +1,126 @@
+"""Look at every frame once, reduced; and find which frames show the same places."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from smalti.geometry.homographies import project_points
+from smalti.geometry.outline import Outline
+from smalti.interchange.atomic_files import naming
+from smalti.rendering.frame_cache import FrameReader, read_exactly, write_all
+
+LONGER_SIDE = 128
+"""A frame's cells along its longer side, at most; at least half of it."""
+
+SHARPNESS = 3
+"""The channel after the colours."""
+
+
+class Survey:
+    """Reduced frames in a file, four bytes a cell: red, green, blue, and how much fine detail there is.
+
+    The file grows frame by frame; what an interrupted run has left in it is not looked at again.
+    """
+
+    def __init__(self, folder: Path, numbers: list[int], width: int, height: int) -> None:
+        self.width, self.height = width, height
+        self.cell = cell_of(width, height)
+        """Side of a cell, frame pixels."""
+        self.columns, self.rows = -(-width // self.cell), -(-height // self.cell)
+        chosen = hashlib.sha256(repr((numbers, width, height, self.cell)).encode()).hexdigest()[:16]
+        self._path = folder / f"survey-{chosen}.bin"
+        self._numbers = numbers
+
+    @property
+    def _record(self) -> int:
+        return self.columns * self.rows * 4
+
+    def look(self, frames: FrameReader, on_frame: Callable[[], None] = lambda: None) -> None:
+        """Reduce the frames that have not been looked at."""
+        done = min(self._path.stat().st_size // self._record if self._path.exists() else 0, len(self._numbers))
+        for _ in range(done):
+            on_frame()
+        with naming(self._path):
+            file = self._path.open("r+b" if done else "wb", buffering=0)
+        with file:
+            # An interruption may have left half a frame.
+            file.truncate(done * self._record)
+            file.seek(done * self._record)
+            for _, frame in read_exactly(frames, self._numbers[done:], (self.height, self.width, 3)):
+                with naming(self._path):
+                    write_all(file.fileno(), self.reduce(frame), file.tell())
+                    file.seek(0, os.SEEK_END)
+                on_frame()
+
+    def frames(self, places: NDArray[np.int64] | list[int]) -> NDArray[np.uint8]:
+        """Return (n, rows, columns, 4) of the frames at these places in the order of their numbers."""
+        found = np.empty((len(places), self.rows, self.columns, 4), dtype=np.uint8)
+        with self._path.open("rb") as file:
+            for n, place in enumerate(places):
+                os.preadv(file.fileno(), [found[n].data.cast("B")], int(place) * self._record)
+        return found
+
+    def reduce(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return (rows, columns, 4); the last cells are as large as the others, the border extended into them."""
+        gray = cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)
+        detail = cv2.convertScaleAbs(cv2.Laplacian(gray, cv2.CV_16S, ksize=1))
+        # The border has no neighbours beyond: it is as sharp as what lies next to it.
+        detail[[0, -1]] = detail[[min(1, self.height - 1), max(self.height - 2, 0)]]
+        detail[:, [0, -1]] = detail[:, [min(1, self.width - 1), max(self.width - 2, 0)]]
+        colours, sharpness = (self._average(image) for image in (frame, detail))
+        return np.ascontiguousarray(np.dstack([colours, sharpness]), dtype=np.uint8)
+
+    def _average(self, image: NDArray[Any]) -> NDArray[Any]:
+        bottom, right = self.rows * self.cell - self.height, self.columns * self.cell - self.width
+        if bottom or right:
+            image = np.asarray(cv2.copyMakeBorder(image, 0, bottom, 0, right, cv2.BORDER_REPLICATE))
+        return np.asarray(cv2.resize(image, (self.columns, self.rows), interpolation=cv2.INTER_AREA))
+
+    @property
+    def cell_from_frame(self) -> NDArray[np.float64]:
+        """(3, 3): pixels of a frame to its cells."""
+        step = 1.0 / self.cell
+        shift = (step - 1) / 2
+        return np.array([[step, 0.0, shift], [0.0, step, shift], [0.0, 0.0, 1.0]])
+
+
+def cell_of(width: int, height: int) -> int:
+    """Return the side of a cell: the power of two that leaves a frame at most `LONGER_SIDE` of them."""
+    cell = 1
+    while max(width, height) > cell * LONGER_SIDE:
+        cell *= 2
+    return cell
+
+
+MOST_NEIGHBOURS = 8
+"""Frames that each frame is compared with, beside the one that follows it."""
+
+
+def find_neighbours(mosaic_from_frame: NDArray[np.float64], outline: Outline) -> NDArray[np.int64]:
+    """Return pairs (m, 2) of places whose frames overlap, i < j: some of each frame's, spread evenly over time.
+
+    Neighbours in time are alike anyway; what a strip must agree with is the strip beside it.
+    """
+    centres = project_points(mosaic_from_frame, outline.centre[None])[:, 0]
+    corners = project_points(mosaic_from_frame, outline.corners)
+    reach = np.linalg.norm(corners - centres[:, None], axis=2)
+    # Centres nearer than half a frame's diagonal: enough in common to compare.
+    near = cKDTree(centres)
+    chosen: set[tuple[int, int]] = set()
+    for i, centre in enumerate(centres):
+        others = np.array(sorted(set(near.query_ball_point(centre, 1.2 * reach[i].max())) - {i}), dtype=np.int64)
+        if len(others) > MOST_NEIGHBOURS:
+            others = others[np.linspace(0, len(others) - 1, MOST_NEIGHBOURS).round().astype(int)]
+        chosen.update((min(i, int(j)), max(i, int(j))) for j in others)
+        if i + 1 < len(centres):
+            chosen.add((i, i + 1))
+    return np.array(sorted(chosen), dtype=np.int64).reshape(-1, 2)

@@ -1,1 +1,0 @@
-"""How bright and how sharp each frame is beside the others."""

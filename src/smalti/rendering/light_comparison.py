@@ -1,0 +1,167 @@
+"""Compare the same places in different frames, and correct the light of a frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.compiled import compiled
+from smalti.geometry.homographies import invert_homographies, project_points
+from smalti.geometry.lens import Lens
+from smalti.geometry.outline import Outline
+from smalti.rendering.frame_survey import Survey
+from smalti.rendering.sampling_kernels import look_up
+
+STEPS = 65
+"""Points a side of the table of the field of view; between them it is linear."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Light:
+    """What the colours of a frame are multiplied by: a factor a channel, and one by the place in the field of view."""
+
+    gains: NDArray[np.float32]  # (3,)
+    flatness: NDArray[np.float32]  # (STEPS, STEPS): over the square about the centre, row by row
+    centre: tuple[float, float]  # of the field, frame pixels
+    radius: float  # half the side of the square, frame pixels
+
+    def table_from_pixels(self, frame_from_pixels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return (2, 2): scale and shift of x and of y that lead from such pixels to the table's rows and columns."""
+        axes = []
+        half = (STEPS - 1) / 2
+        for axis in (0, 1):
+            scale, shift = frame_from_pixels[axis, axis], frame_from_pixels[axis, 2]
+            axes.append([half * scale / self.radius, half * ((shift - self.centre[axis]) / self.radius + 1)])
+        return np.array(axes)
+
+
+POINTS_ACROSS = 14
+"""Points of a frame's grid along its longer side at which it is compared with others."""
+
+ENOUGH_POINTS = 40
+"""Of a pair; with fewer the grid is made finer."""
+
+MOST_POINTS = 400_000
+"""Of all pairs: what the light of 10,000 frames is solved from takes some 100 MB."""
+
+FEWEST_POINTS = 6
+"""Of a pair, however many there are."""
+
+DARKEST, BRIGHTEST = 10, 245
+"""Beyond these a camera no longer tells how much light there is."""
+
+FRAMES_AT_HAND = 256
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """Points that two frames share, a row each."""
+
+    pair: NDArray[np.int64]  # (m, 2): the places of the frames
+    points: NDArray[np.float64]  # (m, 2, 2): where the point is in each, frame pixels
+    logs: NDArray[np.float64]  # (m, 2, 4): logarithms of its colours and of its sharpness in each
+
+
+def compare(
+    survey: Survey,
+    mosaic_from_frame: NDArray[np.float64],
+    lens: Lens,
+    pairs: NDArray[np.int64],
+    seen: NDArray[np.bool_],
+) -> Comparison:
+    """Compare the frames of each pair (n, 2) on a grid of the first, but where it is too dark or too bright.
+
+    `seen` (rows, columns) are the survey's cells that count.
+    """
+    read = lru_cache(FRAMES_AT_HAND)(lambda place: survey.frames([place])[0])
+    grids = [_grid(seen, step) for step in _steps(survey)]
+    cell_from_frame = survey.cell_from_frame
+    frame_from_cell = invert_homographies(cell_from_frame)
+    cell_from_mosaic = cell_from_frame @ invert_homographies(mosaic_from_frame)
+    mosaic_from_cell = mosaic_from_frame @ frame_from_cell
+    lens = _in_cells(lens, cell_from_frame)
+    found: list[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]] = []
+    most = max(FEWEST_POINTS, MOST_POINTS // max(len(pairs), 1))
+    for pair in pairs:
+        i, j = pair
+        for cells in grids:
+            # Between cells in both frames: reading there smooths, and what is smoother in one looks darker in it.
+            in_i = cells + 0.5
+            in_j = lens.bend(project_points(cell_from_mosaic[j] @ mosaic_from_cell[i], lens.straighten(in_i)))
+            values = np.empty((len(cells), 2, 4))
+            inside = _read_seen(read(int(i)), seen, in_i, values[:, 0])
+            inside &= _read_seen(read(int(j)), seen, in_j, values[:, 1])
+            colours = values[:, :, :3]
+            good = inside & (colours.min(axis=(1, 2)) >= DARKEST) & (colours.max(axis=(1, 2)) <= BRIGHTEST)
+            # Frames that share a strip only are compared on a finer grid.
+            if good.sum() >= ENOUGH_POINTS or cells is grids[-1]:
+                break
+        kept = np.flatnonzero(good)
+        if len(kept):
+            kept = kept[np.linspace(0, len(kept) - 1, min(most, len(kept))).round().astype(int)]
+            both = np.stack([in_i[kept], in_j[kept]], axis=1)
+            found.append((np.broadcast_to(pair, (len(both), 2)), project_points(frame_from_cell, both), values[kept]))
+    if not found:
+        return Comparison(np.empty((0, 2), np.int64), np.empty((0, 2, 2)), np.empty((0, 2, 4)))
+    all_pairs, points, values = (np.concatenate(part) for part in zip(*found, strict=True))
+    # One more than the sharpness: a featureless place has none.
+    values[:, :, 3] += 1.0
+    return Comparison(all_pairs, points, np.log(values))
+
+
+def _in_cells(lens: Lens, cell_from_frame: NDArray[np.float64]) -> Lens:
+    corners = project_points(cell_from_frame, lens.outline.corners)
+    return Lens(Outline(*corners[0], *corners[2]), lens.k1, lens.k2)
+
+
+def grid_of(seen: NDArray[np.bool_], survey: Survey) -> NDArray[np.float64]:
+    """Return (n, 2): the coarsest grid, x before y."""
+    return _grid(seen, _steps(survey)[0])
+
+
+def _steps(survey: Survey) -> list[int]:
+    """Return ever finer grids' steps, in cells."""
+    steps = [max(1, round(max(survey.rows, survey.columns) / POINTS_ACROSS))]
+    while steps[-1] > 1:
+        steps.append(steps[-1] // 2)
+    return steps
+
+
+def _grid(seen: NDArray[np.bool_], step: int) -> NDArray[np.float64]:
+    """Return (n, 2): every `step`-th cell either way that is seen."""
+    rows, columns = np.nonzero(seen)
+    on_grid = (rows % step == step // 2) & (columns % step == step // 2)
+    return np.stack([columns[on_grid], rows[on_grid]], axis=1).astype(np.float64)
+
+
+def seen_cells(mask: NDArray[np.bool_], survey: Survey) -> NDArray[np.bool_]:
+    """Return (rows, columns): cells that show nothing but the scene, and whose neighbours do too."""
+    rows, columns, cell = survey.rows, survey.columns, survey.cell
+    whole = np.zeros((rows * cell, columns * cell), dtype=np.bool_)
+    whole[: mask.shape[0], : mask.shape[1]] = mask
+    seen: NDArray[np.bool_] = whole.reshape(rows, cell, columns, cell).min(axis=(1, 3))
+    padded = np.pad(seen, 1)
+    for shift in (-1, 1):
+        seen &= np.roll(padded, shift, 0)[1:-1, 1:-1] & np.roll(padded, shift, 1)[1:-1, 1:-1]
+    return seen
+
+
+@compiled
+def _read_seen(
+    image: NDArray[np.uint8], seen: NDArray[np.bool_], points: NDArray[np.float64], values: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Fill `values` (n, 4) with the image at points (n, 2), linearly; tell which are among seen cells."""
+    inside = np.zeros(len(points), dtype=np.bool_)
+    for n in range(len(points)):
+        x, y = points[n, 0], points[n, 1]
+        if not (0 <= x < image.shape[1] - 1 and 0 <= y < image.shape[0] - 1):
+            continue
+        column, row = int(x), int(y)
+        if not (seen[row, column] and seen[row + 1, column + 1]):
+            continue
+        inside[n] = True
+        look_up(image, x, y, values[n])
+    return inside

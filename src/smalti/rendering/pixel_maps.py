@@ -1,0 +1,142 @@
+"""What is known of every pixel of a mosaic: the frame it is from, how many see it, how sure its place is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.compiled import compiled
+from smalti.errors import UnknownNameError
+from smalti.geometry.homographies import invert_homographies
+from smalti.interchange.atomic_files import replacing
+from smalti.rendering.canvas import Canvas, Window, boxes_within
+from smalti.rendering.layout import Layout
+from smalti.rendering.sampling_kernels import Bending, bending_of, covers, position, seen_position
+from smalti.rendering.seams.seam_candidates import NONE
+
+MapKind = Literal["source", "uncertainty", "coverage"]
+MAP_KINDS: tuple[MapKind, ...] = get_args(MapKind)
+
+WAY_BACK = (
+    "A value of the source map is that of a frame below; 0 is no frame. frame_from_canvas: multiply (x, y, 1) of a "
+    "pixel of the map by the 3x3 matrix and divide by the third number to get the pixel of the frame. x to the right, "
+    "y down, the centre of the top-left pixel at (0, 0). Where there is a lens, this is the straight pixel: the "
+    "lens says where it is seen."
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MosaicMaps:
+    """The maps of a canvas."""
+
+    source: NDArray[np.int32]  # (h, w): the number of the frame, -1 where there is none
+    coverage: NDArray[np.uint16]  # (h, w): how many frames see it
+    uncertainty: NDArray[np.float32]  # (h, w): px, NaN where it is not known
+
+
+def check_map_kind(name: str) -> None:
+    """Refuse what is no map."""
+    if name not in MAP_KINDS:
+        raise UnknownNameError("map", name, MAP_KINDS)
+
+
+def map_source(layout: Layout, canvas: Canvas, even_light: bool, window: Window) -> NDArray[np.int32]:
+    """Return (h, w): the number of the frame that shows each pixel, -1 where there is none."""
+    places = layout.patchwork(canvas, even_light).places(window)
+    numbers = np.array(layout.numbers)
+    return np.where(places == NONE, -1, numbers[places]).astype(np.int32)
+
+
+def map_coverage(layout: Layout, canvas: Canvas, window: Window) -> NDArray[np.uint16]:
+    """Return (h, w): how many of all frames cover each pixel."""
+    counts = np.zeros((window.height, window.width), dtype=np.uint16)
+    frame_from_canvas = invert_homographies(canvas.canvas_from_frame(layout.mosaic_from_frame))
+    bending = bending_of(layout.lens)
+    for place, box in zip(*(found.tolist() for found in boxes_within(layout.boxes(canvas), window)), strict=True):
+        part = Window.between(*box)
+        inside = counts[part.slices_in(window)]
+        _count(frame_from_canvas[place], bending, layout.feather.weights, part.left, part.top, inside)
+    return counts
+
+
+def map_uncertainty(
+    layout: Layout, canvas: Canvas, even_light: bool, spread: Mapping[int, NDArray[np.float64]], window: Window
+) -> NDArray[np.float32]:
+    """Return (h, w): ± px of the scene point at each pixel, NaN where no frame is or nothing is known of it.
+
+    `spread` has for each frame's number the matrix (6, 6) whose quadratic form in (1, x, y, x², xy, y²) of a straight
+    pixel is the variance of its place.
+    """
+    patchwork = layout.patchwork(canvas, even_light)
+    forms = np.array([spread.get(number, np.full((6, 6), np.nan)) for number in layout.numbers])
+    sigma = np.full((window.height, window.width), np.nan, dtype=np.float32)
+    _spread(patchwork.places(window), patchwork.frame_from_canvas, forms, window.left, window.top, sigma)
+    return sigma
+
+
+def write_way_back(path: Path, layout: Layout, canvas: Canvas, window: Window) -> Path:
+    """Write by which map each frame's number leads from a pixel of the canvas back into the frame."""
+    frame_from_canvas = invert_homographies(canvas.canvas_from_frame(layout.mosaic_from_frame))
+    frame_from_canvas = frame_from_canvas @ window.canvas_from_window
+    frame_from_canvas /= frame_from_canvas[:, 2:, 2:]
+    content = {
+        "convention": WAY_BACK,
+        "width": window.width,
+        "height": window.height,
+        "frame_width": layout.width,
+        "frame_height": layout.height,
+        "lens": layout.lens.record,
+        "frames": [
+            {"value": number + 1, "frame": number, "frame_from_canvas": matrix.tolist()}
+            for number, matrix in zip(layout.numbers, frame_from_canvas, strict=True)
+        ],
+    }
+    with replacing(path) as file:
+        file.write((json.dumps(content, indent=1) + "\n").encode())
+    return path
+
+
+@compiled
+def _count(
+    frame_from_canvas: NDArray[np.float64],
+    bending: Bending,
+    weights: NDArray[np.float32],
+    left: int,
+    top: int,
+    counts: NDArray[np.uint16],
+) -> None:
+    for row in range(counts.shape[0]):
+        for column in range(counts.shape[1]):
+            x, y = seen_position(frame_from_canvas, bending, left + column, top + row)
+            if covers(weights, x, y) and counts[row, column] < 65535:
+                counts[row, column] += 1
+
+
+@compiled
+def _spread(
+    places: NDArray[np.int32],
+    frame_from_canvas: NDArray[np.float64],
+    forms: NDArray[np.float64],
+    left: int,
+    top: int,
+    sigma: NDArray[np.float32],
+) -> None:
+    terms = np.empty(6)
+    for row in range(sigma.shape[0]):
+        for column in range(sigma.shape[1]):
+            place = places[row, column]
+            if place == NONE:
+                continue
+            x, y = position(frame_from_canvas[place], left + column, top + row)
+            terms[0], terms[1], terms[2], terms[3], terms[4], terms[5] = 1.0, x, y, x * x, x * y, y * y
+            variance = 0.0
+            for a in range(6):
+                for b in range(6):
+                    variance += terms[a] * forms[place, a, b] * terms[b]
+            sigma[row, column] = np.sqrt(max(variance, 0.0)) if variance == variance else np.nan

@@ -1,1 +1,0 @@
-"""Frames as the canvas needs them: decoded once, at its resolution, read between pixels."""

@@ -1,0 +1,164 @@
+"""Choose the frames of a mosaic, and the candidate frames of every cell of the canvas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.compiled import compiled
+from smalti.geometry.homographies import invert_homographies, project_points
+from smalti.geometry.lens import Lens
+from smalti.rendering.canvas import Window
+from smalti.rendering.sampling_kernels import Bending, brighten, look_up, position, seen_position
+
+SLOTS = 5
+"""Candidates a cell: enough that three agree where one or two show something that moves."""
+
+NONE = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """The best frames of every cell of a window of cells, in no order."""
+
+    places: NDArray[np.int32]  # (h, w, SLOTS): of the frames, NONE where there are fewer
+    merits: NDArray[np.float32]  # (h, w, SLOTS): the higher the rather
+    colours: NDArray[np.float32]  # (h, w, SLOTS, 4): red, green, blue and sharpness, their light made even
+
+    @classmethod
+    def over(cls, cells: Window) -> Candidates:
+        """Start with none."""
+        shape = (cells.height, cells.width, SLOTS)
+        return cls(
+            np.full(shape, NONE, dtype=np.int32), np.zeros(shape, np.float32), np.zeros((*shape, 4), dtype=np.float32)
+        )
+
+
+@compiled
+def enter(
+    places: NDArray[np.int32],
+    merits: NDArray[np.float32],
+    colours: NDArray[np.float32],
+    place: int,
+    quality: float,
+    reduced: NDArray[np.uint8],
+    weights: NDArray[np.float32],
+    frame_from_cell: NDArray[np.float64],
+    bending: Bending,
+    survey_from_frame: NDArray[np.float64],
+    left: int,
+    top: int,
+    part: tuple[int, int, int, int],
+    gains: NDArray[np.float32],
+    flatness: NDArray[np.float32],
+    table_from_frame: NDArray[np.float64],
+) -> None:
+    """Enter a frame wherever it beats the worst candidate; `part` (left, top, right, bottom) is the cells it touches.
+
+    `weights` (h + 2, w + 2) are the signed distances to the frame's border, with a border of one pixel.
+    """
+    height, width = weights.shape[0] - 2, weights.shape[1] - 2
+    for row in range(part[1] - top, part[3] - top):
+        for column in range(part[0] - left, part[2] - left):
+            x, y = seen_position(frame_from_cell, bending, left + column, top + row)
+            if not (-0.5 <= x <= width - 0.5 and -0.5 <= y <= height - 0.5):
+                continue
+            weight = weights[min(int(y + 0.5), height - 1) + 1, min(int(x + 0.5), width - 1) + 1]
+            if weight <= 0.0:
+                continue
+            merit = np.float32(weight * quality)
+            worst = 0
+            for slot in range(SLOTS):
+                if places[row, column, slot] == NONE:
+                    worst = slot
+                    break
+                if merits[row, column, slot] < merits[row, column, worst]:
+                    worst = slot
+            if places[row, column, worst] != NONE and merits[row, column, worst] >= merit:
+                continue
+            places[row, column, worst] = place
+            merits[row, column, worst] = merit
+            bright = brighten(flatness, table_from_frame, x, y)
+            u, v = position(survey_from_frame, x, y)
+            look_up(reduced, u, v, colours[row, column, worst])
+            mean_gain = (gains[0] + gains[1] + gains[2]) / np.float32(3.0)
+            for channel in range(4):
+                colours[row, column, worst, channel] *= bright * (gains[channel] if channel < 3 else mean_gain)
+
+
+VIEWS = 3
+"""Frames that shall see every place, so that two can outvote what moves through the third."""
+
+WELL_INSIDE = 0.3
+"""Weight from which on a frame sees a place well."""
+
+LEAST_NEWS = 0.1
+"""Share of what a frame sees well that must lack views, for the frame to be worth a seam."""
+
+CELLS_ACROSS = 24
+
+
+def select_frames(
+    mosaic_from_frame: NDArray[np.float64],
+    lens: Lens,
+    weights: NDArray[np.float32],
+    quality: NDArray[np.float64],
+    views: int = VIEWS,
+) -> NDArray[np.int64]:
+    """Return the places of frames, ascending, that together see what all see, every place `views` times if they can.
+
+    The best are taken first, and of equally good ones those far apart in time. `weights` (h + 2, w + 2) are those of
+    `Feather`.
+    """
+    corners = project_points(mosaic_from_frame, lens.outline.corners)
+    rims = project_points(mosaic_from_frame, lens.rim)
+    sides = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)
+    step = float(np.median(sides.max(axis=1))) / CELLS_ACROSS
+    low = rims.min(axis=(0, 1))
+    columns, rows = np.ceil((rims.max(axis=(0, 1)) - low) / step).astype(int) + 1
+    seen_well = np.zeros((rows, columns), dtype=np.int32)
+    seen = np.zeros((rows, columns), dtype=np.bool_)
+    taken = []
+    for place in np.lexsort((_spread_out(len(quality)), -np.round(quality, 1))):
+        cells, weight = _cells(mosaic_from_frame[place], lens, rims[place], low, step, weights)
+        row, column = cells.T
+        well = weight >= WELL_INSIDE
+        lacking = well & (seen_well[row, column] < views)
+        if lacking.sum() > LEAST_NEWS * well.sum() or not seen[row, column].all():
+            taken.append(int(place))
+            np.add.at(seen_well, (row[well], column[well]), 1)
+            seen[row, column] = True
+    return np.array(sorted(taken), dtype=np.int64)
+
+
+def _spread_out(count: int) -> NDArray[np.int64]:
+    """Return the rank of each of `count` in an order that goes to the middle of the largest gap again and again."""
+    bits = max(1, (count - 1).bit_length())
+    numbers = np.arange(count)
+    reversed_bits = sum(((numbers >> bit) & 1) << (bits - 1 - bit) for bit in range(bits))
+    return np.asarray(reversed_bits, dtype=np.int64)
+
+
+def _cells(
+    mosaic_from_frame: NDArray[np.float64],
+    lens: Lens,
+    rim: NDArray[np.float64],
+    low: NDArray[np.float64],
+    step: float,
+    weights: NDArray[np.float32],
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return the cells (m, 2), row before column, that a frame sees, and by which weight."""
+    first = np.floor((rim.min(axis=0) - low) / step).astype(int)
+    last = np.ceil((rim.max(axis=0) - low) / step).astype(int)
+    columns, rows = np.meshgrid(np.arange(first[0], last[0] + 1), np.arange(first[1], last[1] + 1))
+    cells = np.stack([rows.ravel(), columns.ravel()], axis=1)
+    points = low + step * cells[:, ::-1]
+    straight = project_points(invert_homographies(mosaic_from_frame), points)
+    in_frame = np.rint(lens.bend(straight)).astype(np.int64)
+    height, width = weights.shape[0] - 2, weights.shape[1] - 2
+    inside = (in_frame >= 0).all(axis=1) & (in_frame[:, 0] < width) & (in_frame[:, 1] < height)
+    cells, in_frame = cells[inside], in_frame[inside]
+    weight = weights[in_frame[:, 1] + 1, in_frame[:, 0] + 1]
+    return cells[weight > 0], weight[weight > 0]

@@ -1,0 +1,244 @@
+"""One frame for every cell of the canvas, so that the seams between them are not seen.
+
+The cost of a choice is a sum over cells and over neighbouring cells of different frames. A cell costs more near its
+frame's border, where the frame is less sharp than others, and where it shows what the other frames do not: things that
+move, highlights. A seam costs by how much the two frames differ on both of its sides, and by how much detail it cuts.
+The choice is made by tree-reweighted min-sum belief propagation (Wainwright, Jaakkola and Willsky 2005) over the few
+candidates of each cell, all cells at a time: after n rounds a cell knows of nothing beyond n cells, so that windows
+with a margin of n cells meet exactly, whatever their size. Plain propagation stays with a straight seam through a thing
+where one around it costs a quarter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.compiled import compiled
+from smalti.rendering.seams.seam_candidates import NONE, SLOTS, Candidates
+
+ROUNDS = 44
+POLISHING = 4
+MARGIN = ROUNDS + POLISHING
+"""Cells around a window that its choice depends on."""
+
+# Grey levels, as differences of colours are.
+_CENTRAL = 8.0  # the border of a frame against its middle
+_SHARP = 4.0  # half of the detail of the sharpest, or less: beyond, it is not focus but another thing
+_ODD = 1.0  # a grey level off what the others show
+_ODD_FROM = 6.0  # less is noise
+_LENGTH = 1.5  # a cell of seam, whatever it cuts
+_DETAIL = 0.25  # a grey level of detail on the seam
+_UNKNOWN = 10.0  # where a seam's sides cannot be compared
+_DAMPING = 0.1
+_IN_TREES = 0.65  # share of spanning trees that a pair is in: half for a grid, more settles in fewer rounds
+_NEVER = 1e9
+
+
+def choose_frames(candidates: Candidates) -> NDArray[np.int32]:
+    """Return (h, w): the place of the frame that shows each cell, NONE where there is none."""
+    costs = _cost_cells(candidates.places, candidates.merits, candidates.colours)
+    seams = _cost_seams(candidates.places, _cost_clashes(candidates.places, candidates.colours))
+    slots = np.argmin(_propagate(costs, seams), axis=0)
+    _polish(candidates.places, costs, seams, slots)
+    chosen = np.take_along_axis(candidates.places, slots[..., None], axis=2)[..., 0]
+    return np.asarray(chosen, dtype=np.int32)
+
+
+@compiled
+def _cost_cells(
+    places: NDArray[np.int32], merits: NDArray[np.float32], colours: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Return (SLOTS, h, w): what each candidate costs by itself."""
+    height, width = places.shape[:2]
+    costs = np.full((SLOTS, height, width), np.float32(_NEVER), dtype=np.float32)
+    for row in range(height):
+        values = np.empty(SLOTS, dtype=np.float32)
+        middle = np.empty(3, dtype=np.float32)
+        for column in range(width):
+            known, sharpest, best = 0, np.float32(0.0), np.float32(0.0)
+            for slot in range(SLOTS):
+                if places[row, column, slot] != NONE:
+                    known += 1
+                    sharpest = max(sharpest, colours[row, column, slot, 3])
+                    best = max(best, merits[row, column, slot])
+            for channel in range(3):
+                n = 0
+                for slot in range(SLOTS):
+                    if places[row, column, slot] != NONE:
+                        values[n] = colours[row, column, slot, channel]
+                        n += 1
+                for k in range(1, n):
+                    value, at = values[k], k
+                    while at > 0 and values[at - 1] > value:
+                        values[at] = values[at - 1]
+                        at -= 1
+                    values[at] = value
+                if n:
+                    middle[channel] = (values[(n - 1) // 2] + values[n // 2]) / np.float32(2.0)
+            for slot in range(SLOTS):
+                if places[row, column, slot] == NONE:
+                    continue
+                lost = best - merits[row, column, slot]
+                blurred = np.log2((sharpest + np.float32(2.0)) / (colours[row, column, slot, 3] + np.float32(2.0)))
+                cost = np.float32(_CENTRAL) * lost + np.float32(_SHARP) * min(blurred, np.float32(1.0))
+                if known >= 3:
+                    off = np.float32(0.0)
+                    for channel in range(3):
+                        off += abs(colours[row, column, slot, channel] - middle[channel]) / np.float32(3.0)
+                    cost += np.float32(_ODD) * max(off - np.float32(_ODD_FROM), np.float32(0.0))
+                costs[slot, row, column] = cost
+    return costs
+
+
+@compiled
+def _cost_clashes(places: NDArray[np.int32], colours: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return (h, w, SLOTS, SLOTS): what a seam between two candidates costs at each cell."""
+    height, width = places.shape[:2]
+    clashes = np.zeros((height, width, SLOTS, SLOTS), dtype=np.float32)
+    for row in range(height):
+        for column in range(width):
+            for a in range(SLOTS):
+                for b in range(a):
+                    if places[row, column, a] == NONE or places[row, column, b] == NONE:
+                        continue
+                    cost = np.float32(_LENGTH)
+                    for channel in range(3):
+                        difference = abs(colours[row, column, a, channel] - colours[row, column, b, channel])
+                        cost += difference / np.float32(3.0)
+                    detail = (colours[row, column, a, 3] + colours[row, column, b, 3]) / np.float32(2.0)
+                    cost += np.float32(_DETAIL) * detail
+                    clashes[row, column, a, b] = clashes[row, column, b, a] = cost
+    return clashes
+
+
+@compiled
+def _cost_seams(places: NDArray[np.int32], clashes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return (2, SLOTS, SLOTS, h, w): candidate a of a cell beside b of the one below (0) or on the right (1)."""
+    height, width = places.shape[:2]
+    seams = np.zeros((2, SLOTS, SLOTS, height, width), dtype=np.float32)
+    for way in range(2):
+        for row in range(height - 1 + way):
+            for column in range(width - way):
+                here, there = places[row, column], places[row + 1 - way, column + way]
+                if here[0] == NONE or there[0] == NONE:
+                    continue
+                mine, theirs = clashes[row, column], clashes[row + 1 - way, column + way]
+                for a in range(SLOTS):
+                    for b in range(SLOTS):
+                        if here[a] == there[b] or here[a] == NONE or there[b] == NONE:
+                            continue
+                        # How the two frames differ on both sides of the seam, on one where only one has both.
+                        total, sides = np.float32(0.0), 0
+                        for slot in range(SLOTS):
+                            if here[slot] == there[b]:
+                                total += mine[a, slot]
+                                sides += 1
+                            if there[slot] == here[a]:
+                                total += theirs[slot, b]
+                                sides += 1
+                        seams[way, a, b, row, column] = total / np.float32(sides) if sides else np.float32(_UNKNOWN)
+    return seams
+
+
+def _propagate(costs: NDArray[np.float32], seams: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return (SLOTS, h, w): what each candidate costs, all told."""
+    heard = np.zeros((4, *costs.shape), dtype=np.float32)
+    renewed = np.zeros_like(heard)
+    reweighted = seams / np.float32(_IN_TREES)
+    total = costs.copy()
+    for _ in range(ROUNDS):
+        _pass_on(total, reweighted, heard, renewed)
+        heard, renewed = renewed, heard
+        np.sum(heard, axis=0, out=total)
+        total *= np.float32(_IN_TREES)
+        total += costs
+    return total
+
+
+@compiled
+def _pass_on(
+    total: NDArray[np.float32],
+    seams: NDArray[np.float32],
+    heard: NDArray[np.float32],
+    renewed: NDArray[np.float32],
+) -> None:
+    """Fill `renewed` with what every cell hears from above, below, the left and the right: (4, SLOTS, h, w).
+
+    Rows are the innermost loops, for they run on vectors.
+    """
+    _, height, width = total.shape
+    told = np.empty((SLOTS, width), dtype=np.float32)
+    belief = np.empty(width, dtype=np.float32)
+    least = np.empty(width, dtype=np.float32)
+    for row in range(height):
+        for direction in range(4):
+            back = direction ^ 1
+            source = row + (-1, 1, 0, 0)[direction]
+            if source < 0 or source >= height:
+                continue
+            # Cells `first` to `last` of the row have a neighbour in that direction, `shift` beside them.
+            shift = (0, 0, -1, 1)[direction]
+            first, last = max(0, -shift), width - max(0, shift)
+            length = last - first
+            told[:] = np.float32(np.inf)
+            for a in range(SLOTS):
+                # All that the neighbour believes, but for what it was told from here.
+                says = total[a, source, first + shift : last + shift]
+                knew = heard[back, a, source, first + shift : last + shift]
+                for n in range(length):
+                    belief[n] = says[n] - knew[n]
+                for b in range(SLOTS):
+                    # A seam is kept at its upper or left cell.
+                    if direction == 0:
+                        cost = seams[0, a, b, source]
+                    elif direction == 1:
+                        cost = seams[0, b, a, row]
+                    elif direction == 2:
+                        cost = seams[1, a, b, row]
+                    else:
+                        cost = seams[1, b, a, row]
+                    mine = told[b]
+                    for n in range(length):
+                        value = belief[n] + cost[n]
+                        mine[n] = value if value < mine[n] else mine[n]
+            least[:] = told[0]
+            for b in range(1, SLOTS):
+                mine = told[b]
+                for n in range(length):
+                    least[n] = mine[n] if mine[n] < least[n] else least[n]
+            for b in range(SLOTS):
+                old, new = heard[direction, b, row, first:last], renewed[direction, b, row, first:last]
+                mine = told[b]
+                for n in range(length):
+                    value = mine[n] - least[n]
+                    new[n] = value + np.float32(_DAMPING) * (old[n] - value)
+
+
+@compiled
+def _polish(
+    places: NDArray[np.int32], costs: NDArray[np.float32], seams: NDArray[np.float32], slots: NDArray[np.int64]
+) -> None:
+    """Let every cell take the best candidate beside those of its neighbours: no specks are left."""
+    height, width = places.shape[:2]
+    for turn in range(POLISHING):
+        for row in range(height):
+            for column in range((row + turn) % 2, width, 2):
+                if places[row, column, 0] == NONE:
+                    continue
+                least = np.float32(np.inf)
+                best = slots[row, column]
+                for slot in range(SLOTS):
+                    cost = costs[slot, row, column]
+                    if row > 0:
+                        cost += seams[0, slots[row - 1, column], slot, row - 1, column]
+                    if row < height - 1:
+                        cost += seams[0, slot, slots[row + 1, column], row, column]
+                    if column > 0:
+                        cost += seams[1, slots[row, column - 1], slot, row, column - 1]
+                    if column < width - 1:
+                        cost += seams[1, slot, slots[row, column + 1], row, column]
+                    if cost < least:
+                        least = cost
+                        best = slot
+                slots[row, column] = best

@@ -1,0 +1,216 @@
+"""Paint tiles on all cores in bounded memory, and keep finished bands so that an interrupted rendering goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.interchange.atomic_files import naming
+from smalti.rendering.blends.tile_painting import Painting, Technique
+from smalti.rendering.canvas import Window
+from smalti.rendering.frame_cache import FrameCache, FramePyramid
+
+TILE_WIDTH = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much memory each part of the work may take, in bytes."""
+
+    frames: int  # decoded, and kept for tiles to come
+    chunk: int  # decoded and on their way into tiles; there are two
+    paintings: int
+    bands: int  # finished rows on their way into the file
+
+    @classmethod
+    def within(cls, memory_bytes: int) -> Room:
+        """Divide what is left beside the program itself."""
+        free = max(memory_bytes - PROGRAM_BYTES, memory_bytes // 4)
+        return cls(frames=free // 4, chunk=free // 12, paintings=free * 3 // 10, bands=free // 4)
+
+
+PROGRAM_BYTES = 320 * 2**20
+"""Python, its libraries, compiled code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """How a window of the canvas is cut: into bands as wide as itself, and those into tiles."""
+
+    rows: int  # of a band, a power of two from 64 to 2048
+    across: int  # tiles of a band
+    bands: int
+
+    @classmethod
+    def of(cls, window: Window, room: Room) -> Tiling:
+        """Make bands as high as there is room for: while one is painted, the one before is written."""
+        rows = 64
+        # The next size up has to fit three times: painted, handed on, encoded.
+        while rows < 2048 and rows < window.height and 3 * 4 * 2 * rows * window.width <= room.bands:
+            rows *= 2
+        return cls(rows, -(-window.width // TILE_WIDTH), -(-window.height // rows))
+
+    @property
+    def tiles(self) -> int:
+        """How many there are in all."""
+        return self.across * self.bands
+
+
+class Studio:
+    """Paints a window of the canvas band by band."""
+
+    def __init__(
+        self, window: Window, technique: Technique, frames: FrameCache, boxes: NDArray[np.int64], room: Room
+    ) -> None:
+        """Take where each frame may matter: (n, 4), left, top, right and bottom on the canvas."""
+        self._window, self._technique, self._frames, self._room = window, technique, frames, room
+        self._boxes = boxes
+        self._tiling = Tiling.of(window, room)
+
+    def paint(self, on_tile: Callable[[int], None], first_band: int = 0) -> Iterator[NDArray[np.uint8]]:
+        """Yield the bands from the top, (band_height, width, 4); `on_tile` is told how many tiles were finished."""
+        rows = self._tiling.rows
+        rest = Window.between(
+            self._window.left, self._window.top + first_band * rows, self._window.right, self._window.bottom
+        )
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for band in rest.tiles(self._window.width, rows):
+                image = np.empty((band.height, band.width, 4), dtype=np.uint8)
+                for group in self._groups(band):
+                    self._technique.prepare(_around(group), pool)
+                    for tile, painted in zip(group, self._paint_group(group, pool), strict=True):
+                        image[tile.slices_in(band)] = painted
+                    on_tile(len(group))
+                yield image
+
+    def _groups(self, band: Window) -> Iterator[list[Window]]:
+        """Cut a band into tiles, and those into groups that are painted at a time."""
+        most = max(1, int(self._room.paintings / (self._technique.bytes_per_pixel * band.height * TILE_WIDTH)))
+        tiles = list(band.tiles(TILE_WIDTH, band.height))
+        return (tiles[start : start + most] for start in range(0, len(tiles), most))
+
+    def _paint_group(self, group: Sequence[Window], pool: ThreadPoolExecutor) -> list[NDArray[np.uint8]]:
+        paintings = list(pool.map(self._technique.painter, group))
+        wanted = [set(painting.places) for painting in paintings]
+        around = _around(group)
+
+        def is_wanted_later(place: int) -> bool:
+            _, _, right, bottom = self._boxes[place]
+            return bool(bottom > around.bottom or (right > around.right and around.right < self._window.right))
+
+        adding: list[Future[None]] = []
+        for chunk in self._chunks(self._frames.read_many(set().union(*wanted), is_wanted_later)):
+            # While these frames are painted, the next ones are decoded.
+            _finish(adding)
+            adding = [
+                pool.submit(_add_all, painting, [(place, frame) for place, frame in chunk if place in places])
+                for painting, places in zip(paintings, wanted, strict=True)
+                if any(place in places for place, _ in chunk)
+            ]
+        _finish(adding)
+        return list(pool.map(lambda painting: painting.finish(), paintings))
+
+    def _chunks(self, frames: Iterator[tuple[int, FramePyramid]]) -> Iterator[list[tuple[int, FramePyramid]]]:
+        chunk: list[tuple[int, FramePyramid]] = []
+        size = 0
+        for place, frame in frames:
+            chunk.append((place, frame))
+            size += frame.nbytes
+            if size >= self._room.chunk:
+                yield chunk
+                chunk, size = [], 0
+        if chunk:
+            yield chunk
+
+
+def _add_all(painting: Painting, frames: Sequence[tuple[int, FramePyramid]]) -> None:
+    for place, frame in frames:
+        painting.add(place, frame)
+
+
+def _finish(futures: Sequence[Future[None]]) -> None:
+    wait(futures)
+    for future in futures:
+        future.result()
+
+
+def _around(tiles: Sequence[Window]) -> Window:
+    return Window.between(tiles[0].left, tiles[0].top, tiles[-1].right, tiles[-1].bottom)
+
+
+FROM_PIXELS = 50_000_000
+"""Smaller mosaics take less than a minute: they are begun anew."""
+
+PIECES = 8
+"""Of a band, packed on all cores."""
+
+
+class Checkpoint:
+    """A folder with a file a band; bands are kept in their order."""
+
+    def __init__(self, folder: Path, *identity: object) -> None:
+        """Take all that the bands depend on: with anything else they are others."""
+        digest = hashlib.sha256()
+        for part in identity:
+            digest.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
+        self._folder = folder / f"bands-{digest.hexdigest()[:16]}"
+
+    def __len__(self) -> int:
+        """Return how many bands from the first on are kept."""
+        count = 0
+        while self._path(count).exists():
+            count += 1
+        return count
+
+    def resume(
+        self, shapes: Sequence[tuple[int, int, int]], paint: Callable[[int], Iterator[NDArray[np.uint8]]]
+    ) -> Iterator[NDArray[np.uint8]]:
+        """Yield the bands that are kept, then those that `paint` makes from a number on, kept before they are given."""
+        done = len(self)
+        for number in range(done):
+            yield _unpack(self._path(number).read_bytes(), shapes[number])
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for number, band in enumerate(paint(done), start=done):
+                self._keep(number, list(pool.map(_deflate, np.array_split(band, PIECES))))
+                yield band
+
+    def clear(self) -> None:
+        """Keep nothing any more: the file is whole."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _keep(self, number: int, pieces: list[bytes]) -> None:
+        path = self._path(number)
+        part = path.with_suffix(".part")
+        with naming(path):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with part.open("wb") as file:
+                for piece in pieces:
+                    file.write(struct.pack("<Q", len(piece)))
+                    file.write(piece)
+            part.replace(path)
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"{number:06d}.z"
+
+
+def _deflate(rows: NDArray[np.uint8]) -> bytes:
+    return zlib.compress(np.ascontiguousarray(rows).data, 1)
+
+
+def _unpack(packed: bytes, shape: tuple[int, int, int]) -> NDArray[np.uint8]:
+    pieces, at = [], 0
+    while at < len(packed):
+        (length,) = struct.unpack_from("<Q", packed, at)
+        pieces.append(zlib.decompress(packed[at + 8 : at + 8 + length]))
+        at += 8 + length
+    return np.frombuffer(b"".join(pieces), dtype=np.uint8).reshape(shape)

@@ -1,1 +1,0 @@
-"""A project's answers once more, in the order of other strategies."""

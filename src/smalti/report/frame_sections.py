@@ -1,0 +1,203 @@
+"""Sections of the report about frames: drift before and after, and where every frame lies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from smalti.geometry.homographies import project_points
+from smalti.project.entries import FrameEntry, LinkState, Role
+from smalti.records import Homographies, Points
+from smalti.report.findings import Findings, Part
+from smalti.report.markup import (
+    NOTHING,
+    Column,
+    Markup,
+    count,
+    draw_dots,
+    draw_label,
+    draw_lines,
+    draw_list,
+    draw_table,
+    element,
+    fold_table,
+    join,
+    say_number,
+    say_px,
+    say_ranges,
+    view_box,
+)
+from smalti.report.report_pictures import MOST_PICTURES
+
+MARGIN = 0.1
+LETTERS = 1 / 32
+"""Of the longer side."""
+
+LEGEND = {
+    "way": "path of the frames' centres, first and last frame numbered",
+    "reference": "the frame that stays fixed",
+    "loop": "link suggested by the engine, believed",
+    "rejected": "link that was rejected",
+}
+
+
+def draw_drift(findings: Findings) -> Markup:
+    """Return the section of the drift, two panels of one scale for every mosaic."""
+    legend = [
+        element("li", element("span", class_=f"key {kind}", aria_hidden="true"), words)
+        for kind, words in LEGEND.items()
+    ]
+    panels = [_draw_part(findings, part) for part in findings.parts[:MOST_PICTURES]]
+    return element(
+        "section", element("h2", "Drift before and after"), element("ul", *legend, class_="legend"), *panels, id="drift"
+    )
+
+
+def _draw_part(findings: Findings, part: Part) -> Markup:
+    box = _common_box(part, findings)
+    before = draw_lines(part.segments(findings.trajectory, part.by_chain), "way")
+    # What was rejected comes last: the path would hide a link of the chain.
+    after = join(
+        draw_lines(part.segments(findings.pairs(LinkState.BELIEVED, Role.LOOP), part.centres), "loop"),
+        draw_lines(part.segments(findings.trajectory, part.centres), "way"),
+        draw_lines(part.segments(findings.pairs(LinkState.REJECTED), part.centres), "rejected"),
+    )
+    name = part.name.capitalize()
+    return element(
+        "div",
+        element("h3", name) if len(findings.parts) > 1 else Markup(),
+        element(
+            "div",
+            _draw_panel(part, part.by_chain, before, box, "Before: by the chain alone"),
+            _draw_panel(part, part.centres, after, box, "After: the finished mosaic"),
+            class_="panels",
+        ),
+        element("p", _say_moves(part)),
+    )
+
+
+def _draw_panel(part: Part, centres: Points, lines: Markup, box: tuple[float, ...], title: str) -> Markup:
+    left, top, width, height = box
+    letters = LETTERS * max(width, height)
+    reference = centres[part.frames.index(part.reference)]
+    ends = {0: part.frames[0], len(part.frames) - 1: part.frames[-1]}
+    bar = _nice_length(width / 4)
+    bar_from = np.array([left + letters, top + height - letters])
+    bar_to = bar_from + np.array([bar, 0.0])
+    drawing = element(
+        "svg",
+        lines,
+        draw_dots(centres, "way"),
+        draw_dots(reference[None], "reference"),
+        *(draw_label(str(frame), centres[n], letters) for n, frame in ends.items()),
+        draw_lines(np.array([[bar_from, bar_to]]), "bar"),
+        draw_label(f"{bar:g} px", (bar_from + bar_to) / 2, letters, "middle"),
+        viewBox=view_box(*box),
+        role="img",
+        aria_label=f"{title}: the centres of {len(part.frames)} frames, joined in their order",
+    )
+    return element("figure", drawing, element("figcaption", title))
+
+
+def _say_moves(part: Part) -> str:
+    moves = part.moves_px
+    farthest = int(np.argmax(moves))
+    return (
+        f"Between the two the frames moved by {say_px(float(np.sqrt(np.mean(moves**2))))} (RMS), frame "
+        f"{part.frames[farthest]} the most: {say_px(float(moves[farthest]))}. Frame {part.reference} stays fixed."
+    )
+
+
+def _common_box(part: Part, findings: Findings) -> tuple[float, float, float, float]:
+    """Return left, top, width and height of what both panels show: it gives them the same scale."""
+    points = np.concatenate([part.by_chain, part.centres])
+    low, high = points.min(axis=0), points.max(axis=0)
+    # A camera that hardly moved is not blown up until its noise looks like a path.
+    missing = np.maximum(0.0, findings.outline.outer_half_side / 2 - (high - low))
+    margin = missing / 2 + MARGIN * float((high - low + missing).max())
+    left, top = low - margin
+    width, height = high - low + 2 * margin
+    return float(left), float(top), float(width), float(height)
+
+
+def _nice_length(about: float) -> float:
+    """Return 1, 2 or 5 times a power of ten, at most `about`."""
+    power = 10.0 ** math.floor(math.log10(about))
+    return max(step * power for step in (1, 2, 5) if step == 1 or step * power <= about)
+
+
+COLUMNS = (
+    Column("frame", True),
+    Column("label"),
+    Column("mosaic", True),
+    Column("x px", True, "of the frame's centre on the mosaic"),
+    Column("y px", True, "of the frame's centre on the mosaic"),
+    Column("rotation °", True, "at the centre, clockwise on the screen"),
+    Column("scale", True, "at the centre: mosaic pixels a frame pixel"),
+    Column("± px", True, "predicted standard deviation of the centre, relative to the reference frame"),
+    Column("confirmed", explanation="yes: several matches agree on its place; no: it rests on a single match"),
+)
+
+UNCONFIRMED = "if the single match that joins them to the others is wrong, nothing contradicts it"
+
+
+def draw_placements(findings: Findings) -> Markup:
+    """Return the section of frames; those that lie nowhere come first."""
+    aside = {
+        frame.number: frame.reason for frame in findings.frames if frame.reason and frame.number in findings.placements
+    }
+    rows = [_row(findings, frame) for frame in findings.frames]
+    table = draw_table("Where each frame lies", COLUMNS, rows, sortable=True)
+    return element(
+        "section",
+        element("h2", "Frames"),
+        _list_reasons("Not placed", findings.not_placed),
+        _list_reasons("Set aside at first, placed beside a neighbour at last", aside),
+        _list_reasons("Not confirmed", dict.fromkeys(findings.unconfirmed, UNCONFIRMED)),
+        fold_table(count(len(rows), "frame"), table, len(rows)),
+        id="frames",
+    )
+
+
+def rotation_and_scale(mosaic_from_frame: Homographies, centre: Points) -> tuple[float, float]:
+    """Return by which angle (degrees, clockwise on the screen) and scale a map (3, 3) acts at a point (2,)."""
+    mapped = project_points(mosaic_from_frame, centre[None])[0]
+    depth = mosaic_from_frame[2] @ (*centre, 1.0)
+    local = (mosaic_from_frame[:2, :2] - np.outer(mapped, mosaic_from_frame[2, :2])) / depth
+    angle = math.degrees(math.atan2(local[1, 0] - local[0, 1], local[0, 0] + local[1, 1]))
+    return angle, math.sqrt(abs(np.linalg.det(local)))
+
+
+def _list_reasons(title: str, reasons: Mapping[int, str]) -> Markup:
+    if not reasons:
+        return Markup()
+    by_reason: dict[str, list[int]] = {}
+    for number, reason in sorted(reasons.items()):
+        by_reason.setdefault(reason, []).append(number)
+    items = [
+        join(element("strong", f"{reason}: "), f"{'frame' if len(numbers) == 1 else 'frames'} {say_ranges(numbers)}")
+        for reason, numbers in by_reason.items()
+    ]
+    return join(element("h3", f"{title}: {count(len(reasons), 'frame')}"), draw_list(items))
+
+
+def _row(findings: Findings, frame: FrameEntry) -> list[str]:
+    placement = findings.placements.get(frame.number)
+    if placement is None:
+        return [str(frame.number), frame.label, *[NOTHING] * 7]
+    part = findings.parts[placement.part]
+    x, y = part.centres[part.frames.index(frame.number)]
+    angle, scale = rotation_and_scale(placement.final, findings.outline.centre)
+    return [
+        str(frame.number),
+        frame.label,
+        str(placement.part + 1),
+        say_number(float(x), 2),
+        say_number(float(y), 2),
+        say_number(angle, 3),
+        say_number(scale, 5),
+        say_number(placement.sigma_px, 2),
+        "no" if frame.number in findings.unconfirmed else "yes",
+    ]

@@ -1,0 +1,281 @@
+"""Sections of the report about questions: all pairs, every answer, rejected matches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from smalti.project.entries import AnswerEntry, LinkEntry, LinkState, Role
+from smalti.records import Pair, Verdict
+from smalti.report.findings import Findings
+from smalti.report.markup import (
+    NOTHING,
+    ROLES,
+    ROLES_EXPLAINED,
+    Column,
+    Markup,
+    count,
+    draw_list,
+    draw_table,
+    element,
+    fold_table,
+    join,
+    say_list,
+    say_number,
+    say_px,
+)
+
+STOPPED = {
+    "budget": "the budget was spent",
+    "target": "the predicted error had reached the target",
+    "no candidate": "no pair was left that was worth asking",
+    "interrupted": "it was interrupted",
+    "person": "the person who answered said that it was enough",
+}
+
+STATES = {LinkState.BELIEVED: "believed", LinkState.REJECTED: "rejected"}
+
+NOISY = (Role.CHAIN, Role.BRIDGE, Role.CHECK, Role.LOOP)
+"""Roles of the links whose noise is learned."""
+
+LIGHT = 0.5
+"""Of the full weight: below, a link hardly counts."""
+
+COLUMNS = (
+    Column("order", True, "in which the questions were asked"),
+    Column("i", True, "number of the earlier frame"),
+    Column("j", True, "number of the later frame"),
+    Column("role", explanation="; ".join(f"{ROLES[role]}: {words}" for role, words in ROLES_EXPLAINED.items())),
+    Column("by", explanation="person: answered in the page, and believed whatever the others say"),
+    Column("verdict"),
+    Column("reason"),
+    Column("landmarks", True),
+    Column("residual px", True, "RMS of the landmarks on the final mosaic"),
+    Column(
+        "χ²", True, "of 8 degrees of freedom, or two a landmark if there are fewer than four; against all other links"
+    ),
+    Column("weight", True, "in the final fit, between 0 and 1"),
+    Column("state", explanation="believed: used; rejected: contradicts the others, not used"),
+    Column("seconds", True, "that the answer took"),
+)
+
+
+def draw_questions(findings: Findings) -> Markup:
+    """Return the section of questions; what was rejected comes first."""
+    rows = [_row(findings, place, entry) for place, entry in enumerate(findings.answers, start=1)]
+    caption = "All answers, in the order in which they were given"
+    table = draw_table(caption, COLUMNS, rows, sortable=True)
+    return element(
+        "section",
+        element("h2", "What was asked"),
+        draw_rejected(findings),
+        draw_breaks(findings),
+        element("h3", "Summary"),
+        _draw_summary(findings),
+        element("p", _say_end(findings)),
+        element("h3", "All pairs of frames"),
+        draw_pairs(findings),
+        element("h3", "All answers"),
+        fold_table(count(len(rows), "answer"), table, len(rows)),
+        id="asked",
+    )
+
+
+def _draw_summary(findings: Findings) -> Markup:
+    columns = [Column("role"), Column("why")]
+    columns += [Column(title, True) for title in ("asked", "yes", "no", "unsure", "rejected")]
+    rows = []
+    for role in Role:
+        entries = [entry for entry in findings.answers if entry.role is role]
+        if entries or role is Role.LOOP:
+            verdicts = [sum(entry.answer.verdict is verdict for entry in entries) for verdict in Verdict]
+            numbers = [len(entries), *verdicts, len(findings.pairs(LinkState.REJECTED, role))]
+            rows.append([ROLES[role], ROLES_EXPLAINED[role], *map(str, numbers)])
+    total = [str(sum(int(row[n]) for row in rows)) for n in range(2, len(columns))]
+    return draw_table("Questions by role", columns, [*rows, ["all", "", *total]], sortable=False)
+
+
+def _say_end(findings: Findings) -> str:
+    reason = findings.facts["stopped"]
+    lighter = sum(link.weight < LIGHT for link in findings.links.values() if link.state is LinkState.BELIEVED)
+    weights = f" {count(lighter, 'believed link')} fit so badly that they count less than half." if lighter else ""
+    return f"The engine stopped asking because {STOPPED.get(reason, reason)}.{_say_noise(findings)}{weights}"
+
+
+def _say_noise(findings: Findings) -> str:
+    """Say how noisy each kind of link turned out to be."""
+    noise = findings.facts["noise"]
+    kinds = {"chain": "links of the chain", "matcher": "the matcher's other links", "person": "links of people"}
+    found = {
+        _noise_of(entry) for entry in findings.answers if entry.answer.landmarks is not None and entry.role in NOISY
+    }
+    told = [f"{words} err {say_number(noise[kind], 2)} times" for kind, words in kinds.items() if kind in found]
+    if not told:
+        return ""
+    return f" By how well all links agree, {say_list(told)} as much as their landmarks say."
+
+
+def _noise_of(entry: AnswerEntry) -> str:
+    return str(entry.answer.author) if entry.role is Role.LOOP else "chain"
+
+
+def _row(findings: Findings, place: int, entry: AnswerEntry) -> list[str]:
+    answer = entry.answer
+    link = findings.links.get(answer.pair)
+    fit = [NOTHING] * 3
+    state = NOTHING if answer.landmarks is None else "not in the fit"
+    if link is not None:
+        fit = [say_number(link.residual_px, 2), say_number(link.chi2, 1), say_number(link.weight, 3)]
+        state = STATES[link.state]
+    return [
+        str(place),
+        str(answer.pair.i),
+        str(answer.pair.j),
+        ROLES[entry.role],
+        str(answer.author),
+        str(answer.verdict),
+        answer.reason,
+        NOTHING if answer.landmarks is None else str(len(answer.landmarks)),
+        *fit,
+        state,
+        f"{entry.seconds:.2f}",
+    ]
+
+
+KINDS = {
+    "no": "no overlap",
+    "unsure": "unsure",
+    "chain": "chain, bridges and checks, believed",
+    "yes": "suggested or set aside, believed",
+    "rejected": "rejected",
+}
+"""In the order in which they are drawn, the most important one last."""
+
+CELLS = 150
+"""At least so large a share of the picture's side is a cell: of 600 frames, single ones could not be seen."""
+
+
+def draw_pairs(findings: Findings) -> Markup:
+    """Return the picture of N × N pairs with its legend."""
+    pairs: dict[str, list[Pair]] = {kind: [] for kind in KINDS}
+    for entry in findings.answers:
+        pairs[_kind_of(findings, entry.answer.pair, entry.answer.verdict)].append(entry.answer.pair)
+    frames = len(findings.frames)
+    cell = max(1.0, frames / CELLS)
+    picture = element(
+        "svg",
+        element("path", d=f"M0 0H{frames}V{frames}H0ZM0 0L{frames} {frames}", class_="frame"),
+        *(element("path", d=_cells(chosen, cell), class_=f"cell {kind}") for kind, chosen in pairs.items() if chosen),
+        viewBox=f"0 0 {frames} {frames}",
+        role="img",
+        aria_label=f"Square of all pairs of {count(frames, 'frame')}: {_say_counts(pairs)}",
+    )
+    legend = [
+        element("li", element("span", class_=f"key cell {kind}", aria_hidden="true"), f"{KINDS[kind]}: {len(chosen)}")
+        for kind, chosen in pairs.items()
+        if chosen
+    ]
+    return element(
+        "figure",
+        element("ul", *legend, class_="legend"),
+        picture,
+        element("figcaption", f"Frame 0 at the top left, frame {frames - 1} at the bottom right; empty: never asked."),
+        class_="pairs",
+    )
+
+
+def _kind_of(findings: Findings, pair: Pair, verdict: Verdict) -> str:
+    if verdict is not Verdict.YES:
+        return str(verdict)
+    link = findings.links.get(pair)
+    if link is not None and link.state is LinkState.REJECTED:
+        return "rejected"
+    return "chain" if findings.roles[pair] in (Role.CHAIN, Role.BRIDGE, Role.CHECK) else "yes"
+
+
+def _cells(pairs: Iterable[Pair], side: float) -> str:
+    """Return the path of the squares of pairs, on either side of the diagonal."""
+    course = []
+    for pair in pairs:
+        for x, y in ((pair.j, pair.i), (pair.i, pair.j)):
+            course.append(f"M{x + 0.5 - side / 2:g} {y + 0.5 - side / 2:g}h{side:g}v{side:g}h-{side:g}z")
+    return "".join(course)
+
+
+def _say_counts(pairs: dict[str, list[Pair]]) -> str:
+    return ", ".join(f"{len(chosen)} {KINDS[kind]}" for kind, chosen in pairs.items() if chosen)
+
+
+def draw_rejected(findings: Findings) -> Markup:
+    """Name every match that contradicts the others."""
+    rejected = [findings.links[pair] for pair in findings.pairs(LinkState.REJECTED)]
+    rejected.sort(key=lambda link: (-link.chi2, link.pair))
+    if rejected:
+        told = join(
+            element(
+                "p", "These pairs were said to overlap, but not where all the others have them. They were not used."
+            ),
+            draw_list(_say_rejected(findings, link) for link in rejected),
+        )
+    else:
+        told = element("p", "None: all matches agree.")
+    return element("div", element("h3", "Rejected matches"), told, id="rejected")
+
+
+def draw_breaks(findings: Findings) -> Markup:
+    """Tell where the chain broke beyond bridging, and whether answers joined the two sides."""
+    breaks = [Pair(*pair) for pair in findings.facts["breaks"]]
+    if not breaks:
+        return Markup()
+    unjoined = {Pair(*pair) for pair in findings.facts["unjoined"]}
+    told = join(
+        element(
+            "p",
+            "Here the chain broke: no match of frames near each other joins the two sides. Each is a mosaic of its own "
+            "until an answer joins them.",
+        ),
+        draw_list(_say_break(findings, pair, pair in unjoined) for pair in breaks),
+    )
+    return element("div", element("h3", "Where the sequence broke"), told, id="breaks")
+
+
+def _say_rejected(findings: Findings, link: LinkEntry) -> Markup:
+    i, j = link.pair.i, link.pair.j
+    names = element("strong", f"Frames {findings.label(i)} and {findings.label(j)}")
+    reason = next(entry.answer.reason for entry in findings.answers if entry.answer.pair == link.pair)
+    said = f" The matcher had said: {reason}." if reason else ""
+    return join(names, f", asked for: {ROLES[findings.roles[link.pair]]}. {_say_contradiction(findings, link)}{said}")
+
+
+def _say_contradiction(findings: Findings, link: LinkEntry) -> str:
+    if not (math.isfinite(link.chi2) and math.isfinite(link.residual_px)):
+        return f"{_say_places(findings, link.pair)} Nothing else joins the two as this answer would. Not used."
+    believed = [findings.links[pair] for pair in findings.pairs(LinkState.BELIEVED)]
+    ends = {link.pair.i, link.pair.j}
+    others = sum(not ends.isdisjoint((other.pair.i, other.pair.j)) for other in believed)
+    against = f"the {others} believed links of these two frames" if others > 1 else "the other links"
+    usual_px = float(np.median([other.residual_px for other in believed])) if believed else None
+    usual_chi2 = float(np.median([other.chi2 for other in believed])) if believed else None
+    return (
+        f"Contradicts {against} by {say_px(link.residual_px)} (a believed link: {say_px(usual_px)} in the median); "
+        f"χ² {say_number(link.chi2, 0)} of 8 degrees of freedom ({say_number(usual_chi2, 0)} in the median). Not used."
+    )
+
+
+def _say_break(findings: Findings, pair: Pair, is_unjoined: bool) -> Markup:
+    names = element("strong", f"Frames {findings.label(pair.i)} and {findings.label(pair.j)}")
+    if not is_unjoined:
+        return join(names, ": answers joined the two sides later.")
+    told = f": no answer joined the two sides. {_say_places(findings, pair)}"
+    return join(names, told)
+
+
+def _say_places(findings: Findings, pair: Pair) -> str:
+    return f"Frame {pair.i} {_where(findings, pair.i)}, frame {pair.j} {_where(findings, pair.j)}."
+
+
+def _where(findings: Findings, frame: int) -> str:
+    placement = findings.placements.get(frame)
+    return "lies on no mosaic" if placement is None else f"lies on {findings.parts[placement.part].name}"

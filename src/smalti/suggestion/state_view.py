@@ -1,0 +1,190 @@
+"""What a strategy sees of the state it is asked about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.engine.covariance import Covariance
+from smalti.engine.estimate import Estimate
+from smalti.engine.relative_position import Centres
+from smalti.geometry.outline import Outline
+from smalti.overlap.external_model import ExternalModel, PairwiseModel, pairwise
+from smalti.records import Homographies, PairNumbers, pair_key
+
+NO_PAIRS: PairNumbers = np.empty((0, 2), dtype=np.int64)
+
+CLOSEST_ASKED = 2
+"""Candidates lie at least this many frames apart: consecutive ones are the chain's business."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GivenUp:
+    """Parts that nothing joins, and which of them are too small or were refused often enough."""
+
+    part: NDArray[np.int64]  # (N,): the part of every frame
+    given_up: NDArray[np.bool_]  # of every part
+
+    def concerns(self, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell of pairs whether they would join such a part to another."""
+        first, second = self.part[i], self.part[j]
+        concerned: NDArray[np.bool_] = (first != second) & (self.given_up[first] | self.given_up[second])
+        return concerned
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answered:
+    """What is known of pairs (n, 2)."""
+
+    settled: PairNumbers = field(default_factory=NO_PAIRS.copy)  # the chain, and all that were answered, however
+    refused: PairNumbers = field(default_factory=NO_PAIRS.copy)  # asked, and no yes
+    overlapping: PairNumbers = field(default_factory=NO_PAIRS.copy)  # for the external model to learn from
+    apart: PairNumbers = field(default_factory=NO_PAIRS.copy)
+
+
+class View:
+    """A mosaic, what else is known, and the pairs that may still be asked.
+
+    Everything is computed when first looked at: a strategy pays for what it uses.
+    """
+
+    def __init__(
+        self,
+        estimate: Estimate,
+        untrained: ExternalModel,
+        answered: Answered,
+        given_up: GivenUp | None = None,
+        only: PairNumbers | None = None,
+        steady: ExternalModel | None = None,
+        *,
+        cautious: bool = False,
+    ) -> None:
+        """`untrained` is the external model before any answer, `steady` the same by what is seen around frames.
+
+        No other pairs than `only` (n, 2) may be asked. A `cautious` one doubts links that nobody confirms.
+        """
+        self.estimate = estimate
+        self._cautious = cautious
+        self._untrained = untrained
+        self._steady = untrained if steady is None else steady
+        self.answered = answered
+        self.given_up = given_up
+        self.only = only
+        self.remembered: dict[str, Any] = {}  # what others have computed of this state and want to find again
+
+    @property
+    def settled(self) -> PairNumbers:
+        """The pairs (n, 2) that were answered, however."""
+        return self.answered.settled
+
+    @property
+    def refused(self) -> PairNumbers:
+        """The pairs (n, 2) that got no yes."""
+        return self.answered.refused
+
+    @cached_property
+    def external(self) -> ExternalModel:
+        """The external model, trained on the answers."""
+        return self._untrained.learn(self.answered.overlapping, self.answered.apart)
+
+    @cached_property
+    def steady(self) -> PairwiseModel:
+        """The external model before any answer, by what is seen around frames, pair by pair."""
+        return pairwise(self._steady)
+
+    @property
+    def covariance(self) -> Covariance:
+        """How surely frames lie to each other."""
+        return self.estimate.cautious_covariance if self._cautious else self.estimate.covariance
+
+    @property
+    def linked(self) -> PairNumbers:
+        """(L, 2): the pairs whose links are believed, in their order."""
+        return self.estimate.system.ends
+
+    @property
+    def part(self) -> NDArray[np.int64]:
+        """(N,): the mosaic of every frame."""
+        return self.estimate.part
+
+    @property
+    def frames(self) -> int:
+        """N."""
+        return self.estimate.frames
+
+    @property
+    def outline(self) -> Outline:
+        """Of every frame."""
+        return self.estimate.outline
+
+    def are_joined(self, pairs: PairNumbers) -> NDArray[np.bool_]:
+        """Tell of pairs (n, 2) whether their frames are on one mosaic."""
+        joined: NDArray[np.bool_] = self.part[pairs[:, 0]] == self.part[pairs[:, 1]]
+        return joined
+
+    @cached_property
+    def extent(self) -> float:
+        """How many frames beside each other would cover what the mosaics cover, at least."""
+        return self.estimate.extent
+
+    def is_linked(self, pairs: PairNumbers) -> NDArray[np.bool_]:
+        """Tell of pairs (n, 2) whether each has a link."""
+        return _among(pair_key(*pairs.T), pair_key(*self.linked.T))
+
+    def is_settled(self, pairs: PairNumbers) -> NDArray[np.bool_]:
+        """Tell of pairs (n, 2) whether each was answered, however."""
+        return _among(pair_key(*pairs.T), np.sort(pair_key(*self.settled.T)))
+
+    def may_be_asked(self, pairs: PairNumbers) -> NDArray[np.bool_]:
+        """Tell of pairs (n, 2), i < j, whether each is a candidate."""
+        i, j = pairs.T
+        key = pair_key(i, j)
+        allowed: NDArray[np.bool_] = (j - i >= CLOSEST_ASKED) & ~_among(key, self._known)
+        if self.only is not None:
+            allowed &= np.isin(key, pair_key(*self.only.T))
+        return allowed if self.given_up is None else allowed & ~self.given_up.concerns(i, j)
+
+    @cached_property
+    def candidates(self) -> NDArray[np.bool_]:
+        """(N, N): the pairs i < j that may be asked, for those who look at all pairs."""
+        allowed = np.zeros((self.frames, self.frames), dtype=np.bool_)
+        i, j = np.triu_indices(self.frames, CLOSEST_ASKED)
+        allowed[i, j] = self.may_be_asked(np.column_stack([i, j]))
+        return allowed
+
+    @property
+    def mosaic_from_frame(self) -> Homographies:
+        """(N, 3, 3): the mosaic that asks, which is the one that people get."""
+        return self.estimate.mosaic_from_frame
+
+    @property
+    def centres(self) -> Centres:
+        """The distribution of every frame's centre in every other frame, for those who look at all pairs."""
+        return self.covariance.centres
+
+    @cached_property
+    def looks(self) -> PairwiseModel:
+        """P^ext, pair by pair."""
+        return pairwise(self.external)
+
+    @cached_property
+    def external_probabilities(self) -> NDArray[np.float64]:
+        """P^ext (N, N), for those who look at all pairs."""
+        return self.external.probabilities()
+
+    @cached_property
+    def _known(self) -> NDArray[np.int64]:
+        """The pairs that are linked or settled, as sorted numbers."""
+        return np.unique(pair_key(*np.concatenate([self.linked, self.settled]).T))
+
+
+def _among(keys: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell of numbers (n,) whether each is among those known, which are sorted."""
+    if not len(known):
+        return np.zeros(len(keys), dtype=np.bool_)
+    found: NDArray[np.bool_] = known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys
+    return found

@@ -1,1 +1,0 @@
-"""The layers of a procedural scene, in the order in which they are painted: land, ground, ways, houses, trees."""

@@ -1,0 +1,134 @@
+"""`smalti experiment`: strategies compared on synthetic worlds and on a real sequence."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from smalti.errors import UsageError
+
+# Named here too, so that help needs not import the engine; a test keeps them the same.
+EXPERIMENTS = ("raster", "circle", "wander", "caliterra")
+STRATEGIES = ("smalti", "paper", "external-only", "position-only", "elibol", "sawhney", "xia")
+DEFAULT_STRATEGIES = STRATEGIES[1:6]
+FAMILIES = ("translation", "rigid", "similarity", "affine", "projective")
+LOOKS = ("own", "none", "uninformative", "adversarial", "overconfident")
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "experiment",
+        help="compare strategies on synthetic worlds and on a real sequence",
+        description="Run synthetic experiments (raster and circle are the paper's) and one with real frames "
+        "(caliterra, found by SMALTI_DATA) with several strategies and seeds, and write curves.csv, summary.json and "
+        "figures. `smalti experiment raster circle --out DIR` is the paper's full study.",
+    )
+    parser.add_argument("experiments", nargs="+", metavar="EXPERIMENT", help=f"one or more of {', '.join(EXPERIMENTS)}")
+    parser.add_argument(
+        "--frames", type=int, metavar="N", help="length of the sequence (1000; wander 600, caliterra its 75)"
+    )
+    parser.add_argument("--queries", type=int, default=50, metavar="Q", help="questions a run (50)")
+    parser.add_argument("--seeds", default="1,2,3,4,5", metavar="S,S,…", help="one run a seed (1,2,3,4,5)")
+    parser.add_argument(
+        "--strategies",
+        default=",".join(DEFAULT_STRATEGIES),
+        metavar="NAME,NAME,…",
+        help=f"of {', '.join(STRATEGIES)} ({','.join(DEFAULT_STRATEGIES)}): smalti's own method, the others with the "
+        "paper's; the first sets the error to be reached",
+    )
+    parser.add_argument(
+        "--family",
+        metavar="NAME",
+        help=f"maps: {', '.join(FAMILIES)}, rigid and projective of smalti alone (affine; of smalti on real "
+        "frames projective)",
+    )
+    parser.add_argument(
+        "--looks", default="own", metavar="KIND", help=f"what is told of looks: {', '.join(LOOKS)} (own)"
+    )
+    parser.add_argument(
+        "--chain-noise", type=float, default=1.0, metavar="F", help="real noise of the chain over what it says (1)"
+    )
+    parser.add_argument("--batch", type=int, default=1, metavar="K", help="questions asked before the next choice (1)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="where the results go; a folder each in there if there are several experiments",
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, metavar="J", help="runs side by side (all cores)"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress bar, no closing words")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Conduct the studies and say where their results are."""
+    # Imported here: help and usage errors do not wait for the engine.
+    from tqdm import tqdm  # noqa: PLC0415
+
+    from smalti_lab.experiments.experiment import experiment_named
+    from smalti_lab.experiments.run_store import make_folder
+    from smalti_lab.experiments.study import StudySettings, conduct_all
+    from smalti_lab.experiments.study_report import write_reports
+    from smalti_lab.experiments.study_summary import summarise
+
+    names: list[str] = options.experiments
+    if len(set(names)) < len(names):
+        raise UsageError(f"experiments are given twice: {', '.join(names)}")
+    studies = {
+        options.out if len(names) == 1 else options.out / name: StudySettings(
+            experiment=name,
+            frames=experiment_named(name).usual_frames if options.frames is None else options.frames,
+            queries=options.queries,
+            seeds=_whole_numbers(options.seeds),
+            strategies=tuple(strategy.strip() for strategy in options.strategies.split(",")),
+            family=options.family,
+            looks=options.looks,
+            chain_noise=options.chain_noise,
+            batch=options.batch,
+        )
+        for name in names
+    }
+    if options.jobs < 1:
+        raise UsageError(f"--jobs {options.jobs}: give at least 1")
+    for folder in studies:
+        make_folder(folder)
+    count = sum(len(settings.runs) for settings in studies.values())
+    first = "starting (compiles for half a minute on first use; caliterra matches all its pairs, some minutes)"
+    with tqdm(
+        total=count * options.queries, unit="question", desc=first, disable=options.quiet, dynamic_ncols=True
+    ) as bar:
+
+        def show(questions: int) -> None:
+            bar.set_description("asking", refresh=False)
+            bar.update(questions)
+
+        runs = conduct_all(studies, workers=min(options.jobs, count), on_progress=show)
+    written = write_reports(studies, runs)
+    if not options.quiet:
+        for folder, settings in studies.items():
+            print(f"{settings.experiment}\n{_closing_words(summarise(settings, runs[folder]))}\n")
+        where = ", ".join(map(str, studies))
+        print(f"{len(written)} files in {where}: curves.csv, summary.json and the figures, rmsd.png first")
+
+
+def _whole_numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(f"--seeds {text}: give whole numbers with commas between them") from None
+
+
+def _closing_words(summary: dict[str, Any]) -> str:
+    """Return the mean error of every strategy as a table."""
+    errors = {name: strategy["relative_rmsd_px"] for name, strategy in summary["strategies"].items()}
+    lines = [f"{'relative RMSD, px':<18}" + "".join(f"{name:>15}" for name in errors)]
+    for query in next(iter(errors.values())):
+        cells = "".join(f"{of_strategy[query]['mean']:>15.2f}" for of_strategy in errors.values())
+        lines.append(f"after {query:<12}{cells}")
+    return "\n".join(lines)

@@ -1,0 +1,114 @@
+"""What can be experimented on: one interface, and a table of what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from smalti.active_loop import StopRule
+from smalti.agents.agent import PrecomputedAgent
+from smalti.errors import UnknownNameError
+from smalti.geometry.outline import Outline
+from smalti.overlap.external_model import ExternalModel
+from smalti.records import PairNumbers, Points
+from smalti_lab.experiments.methods import SMALTI, Finish, FrameMaps, Loop, Method
+from smalti_lab.experiments.real_sequence import caliterra, check_caliterra
+from smalti_lab.experiments.wander import wander
+from smalti_lab.experiments.worlds import check_circle, check_frames, circle, raster
+
+
+class Experiment(Protocol):
+    """Frames, who answers about them, what is known from outside, and how far a mosaic is from the truth."""
+
+    @property
+    def frames(self) -> int:
+        """N."""
+        ...
+
+    @property
+    def outline(self) -> Outline:
+        """Of every frame."""
+        ...
+
+    @property
+    def positions(self) -> Points:
+        """(N, 2): where the frames' centres lie, in any unit, for figures."""
+        ...
+
+    @property
+    def external(self) -> ExternalModel:
+        """What the frames look like."""
+        ...
+
+    @property
+    def overlapping(self) -> PairNumbers:
+        """(n, 2): the pairs that the agent says yes to, in order."""
+        ...
+
+    def agent(self, seed: int, *, chain_noise: float) -> PrecomputedAgent:
+        """Return who answers in the run of a seed; consecutive frames err `chain_noise` times as much as they say."""
+        ...
+
+    def start(
+        self, agent: PrecomputedAgent, external: ExternalModel, method: Method, stop_rule: StopRule | None = None
+    ) -> Loop:
+        """Return the state before the first question."""
+        ...
+
+    def finish(self, start: Loop) -> Finish:
+        """Return what makes of this state, and of those after it, the mosaic whose error counts."""
+        ...
+
+    def relative_rmsd(self, maps: FrameMaps) -> float:
+        """Return the RMS distance, in frame i, of T_ij x_j to the true x_i."""
+        ...
+
+    def shape_rmsd(self, maps: FrameMaps) -> float:
+        """Return the RMS distance of the frame centres to the truth after the best similarity, NaN if nobody knows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of experiment."""
+
+    usual_frames: int
+    check: Callable[[int, float], None]
+    """Refuses a number of frames, or a noise of the chain, that it cannot have."""
+    make: Callable[[int, int, Path | None], Experiment]
+    """Takes the number of frames, the seed of the run, and the folder, if any, that keeps what takes long to find."""
+    family: str = "affine"
+    """The usual one of Smalti's maps; the paper's are affine."""
+
+    def usual_family(self, strategy: str) -> str:
+        """Return the family of maps of a method if nobody says."""
+        return self.family if strategy == SMALTI else "affine"
+
+
+def _check_raster(frames: int, _chain_noise: float) -> None:
+    check_frames("raster", frames)
+
+
+def _check_circle(frames: int, _chain_noise: float) -> None:
+    check_circle(frames)
+
+
+def _check_wander(frames: int, _chain_noise: float) -> None:
+    check_frames("wander", frames)
+
+
+EXPERIMENTS: dict[str, Kind] = {
+    "raster": Kind(1000, _check_raster, lambda frames, _seed, _folder: raster(frames)),
+    "circle": Kind(1000, _check_circle, lambda frames, _seed, _folder: circle(frames)),
+    "wander": Kind(600, _check_wander, lambda frames, seed, _folder: wander(frames, seed)),
+    "caliterra": Kind(75, check_caliterra, caliterra, "projective"),
+}
+
+
+def experiment_named(name: str) -> Kind:
+    """Look a kind of experiment up by its name."""
+    if name not in EXPERIMENTS:
+        raise UnknownNameError("experiment", name, EXPERIMENTS)
+    return EXPERIMENTS[name]

@@ -1,0 +1,85 @@
+"""Finished runs on disk, until their study is finished too."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, astuple
+from pathlib import Path
+
+import numpy as np
+
+from smalti import __version__
+from smalti.errors import OutputError
+from smalti_lab.experiments.runs import Row, Run, RunSettings
+
+UNFINISHED = ".unfinished"
+"""The folder, in that of the study, that holds finished runs until all are."""
+
+
+def make_folder(folder: Path) -> Path:
+    """Make a folder to write to, or say in one line why it cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be written ({error.strerror}), choose another folder") from None
+    return folder
+
+
+def keep(folder: Path, run: Run) -> None:
+    """Write a finished run into the study's folder, beside its place first."""
+    path = _path(folder, run.settings)
+    words = {
+        "rows": [asdict(row) for row in run.rows],
+        "stopped": run.stopped,
+        "smallest_area": run.smallest_area,
+    }
+    partial = path.with_suffix(".partial")
+    try:
+        with partial.open("wb") as file:
+            np.savez(
+                file,
+                allow_pickle=False,
+                words=np.array(json.dumps(words)),
+                true_centres=run.true_centres,
+                initial_centres=run.initial_centres,
+                final_centres=run.final_centres,
+                **{f"picture {name}": picture for name, picture in run.pictures.items()},
+            )
+        partial.replace(path)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written ({error.strerror}), make room and start again") from None
+
+
+def load(folder: Path, run: RunSettings, pictured: bool) -> Run | None:
+    """Return a run that was kept, unless its pictures are wanted and it has none."""
+    path = _path(folder, run)
+    if not path.exists():
+        return None
+    with np.load(path) as arrays:
+        words = json.loads(str(arrays["words"]))
+        pictures = {name.removeprefix("picture "): arrays[name] for name in arrays.files if name.startswith("picture ")}
+        if pictured and not pictures:
+            return None
+        return Run(
+            settings=run,
+            rows=[Row(**row) for row in words["rows"]],
+            stopped=words["stopped"],
+            smallest_area=words["smallest_area"],
+            true_centres=arrays["true_centres"],
+            initial_centres=arrays["initial_centres"],
+            final_centres=arrays["final_centres"],
+            pictures=pictures,
+        )
+
+
+def clear(folder: Path) -> None:
+    """Remove the runs that were kept: the study is written."""
+    shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
+
+
+def _path(folder: Path, run: RunSettings) -> Path:
+    return folder / UNFINISHED / ("_".join(map(str, (*astuple(run), __version__))) + ".npz")

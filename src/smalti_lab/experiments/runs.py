@@ -1,0 +1,251 @@
+"""One run of an experiment: frames, a strategy, a seed, and what the strategy is told about appearance."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.active_loop import ActiveLoop, StopRule
+from smalti.errors import UnknownNameError
+from smalti.geometry.homographies import apply_map
+from smalti.geometry.outline import Outline
+from smalti.overlap.external_model import ExternalModel, FixedProbabilities, NoExternalModel
+from smalti.paper.paper_loop import PaperLoop
+from smalti.paper.paper_strategy import (
+    expected_informativeness,
+    informativeness,
+    position_probability,
+    position_probability_bounds,
+)
+from smalti.records import Pair, PairNumbers, Points
+from smalti_lab.experiments.experiment import Experiment, experiment_named
+from smalti_lab.experiments.methods import FrameMaps, Loop, Method
+from smalti_lab.synthetic.truth import smallest_area
+
+PICTURED_QUERIES = (0, 1, 2, 5, 10, 20, 50)
+"""The answers after which the matrices of a pictured run are kept."""
+
+ERRORS = ("relative_rmsd_px", "own_rmsd_px", "shape_rmsd_px")
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What a run depends on."""
+
+    experiment: str
+    frames: int
+    queries: int
+    family: str
+    strategy: str
+    seed: int
+    looks: str = "own"
+    chain_noise: float = 1.0  # the chain's real noise, in units of what its landmarks say
+    batch: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The state after one answer; query 0 is the state before any."""
+
+    query: int
+    i: int | None
+    j: int | None
+    answer: str
+    relative_rmsd_px: float  # of the mosaic that people get
+    own_rmsd_px: float  # of the mosaic that the method has when it asks
+    shape_rmsd_px: float  # NaN where the truth does not tell
+    predicted_rmsd_px: float
+    probability: float  # of overlap, as the strategy thought before it asked; NaN where it thinks of none
+    bound_px: float  # stated to be above the error nine times of ten; NaN where nothing is stated
+    seconds: float  # from the answer before to this one's mosaic, its prediction included, its finish not
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What a run found."""
+
+    settings: RunSettings
+    rows: list[Row]
+    stopped: str
+    smallest_area: float
+    true_centres: Points  # (N, 2), in any unit
+    initial_centres: Points  # (N, 2), of the mosaic that people get
+    final_centres: Points
+    pictures: dict[str, NDArray[np.float32]]  # matrices (N, N) by name, of a pictured run by the paper's loop
+
+
+def perform(settings: RunSettings, pictured: bool, on_answer: Callable[[], None], folder: Path | None = None) -> Run:
+    """Ask until the queries are used up or the strategy has nothing left to ask.
+
+    In `folder`, if there is one, an experiment keeps what takes long to find.
+    """
+    experiment = experiment_named(settings.experiment).make(settings.frames, settings.seed, folder)
+    agent = experiment.agent(settings.seed, chain_noise=settings.chain_noise)
+    external = looks_named(settings.looks)(experiment, np.random.default_rng([settings.seed, 2]))
+    method = Method(settings.strategy, settings.family)
+    begin = time.perf_counter()
+    state = experiment.start(agent, external, method, StopRule(budget=settings.queries))
+    finish = experiment.finish(state)
+    row = _row_of(state, begin)
+    maps = finish(state)
+    rows = [_with_errors(row, experiment, state, maps)]
+    initial = _centres(maps, experiment.outline)
+    pictures = _first_pictures(state) | _pictures_of_answer(state) if pictured and isinstance(state, PaperLoop) else {}
+    begin = time.perf_counter()
+    for latest in state.run(agent, settings.batch):
+        row = _row_of(latest, begin)
+        if latest.links is state.links:
+            # A refusal adds no link: the mosaic, and how far it is from the truth, stay as they are.
+            row = replace(row, **{name: getattr(rows[-1], name) for name in ERRORS})
+        else:
+            maps = finish(latest)
+            row = _with_errors(row, experiment, latest, maps)
+        rows.append(replace(row, probability=_probability(state, latest.answers[-1].pair, settings.batch)))
+        state = latest
+        if pictures and isinstance(state, PaperLoop) and len(state.answers) in PICTURED_QUERIES:
+            pictures |= _pictures_of_answer(state)
+        on_answer()
+        begin = time.perf_counter()
+    return Run(
+        settings=settings,
+        rows=rows,
+        stopped=str(state.stop_reason()),
+        smallest_area=smallest_area(maps.mosaic_from_frame, experiment.outline),
+        true_centres=experiment.positions,
+        initial_centres=initial,
+        final_centres=_centres(maps, experiment.outline),
+        pictures=pictures,
+    )
+
+
+def _row_of(state: Loop, begin: float) -> Row:
+    """Return the row of a state, its errors not known yet."""
+    predicted = state.predicted_error_px
+    seconds = time.perf_counter() - begin
+    last = state.answers[-1] if state.answers else None
+    return Row(
+        query=len(state.answers),
+        i=None if last is None else last.pair.i,
+        j=None if last is None else last.pair.j,
+        answer="" if last is None else str(last.verdict),
+        relative_rmsd_px=math.nan,
+        own_rmsd_px=math.nan,
+        shape_rmsd_px=math.nan,
+        predicted_rmsd_px=predicted,
+        probability=math.nan,
+        # The paper states no bound.
+        bound_px=state.error_bound_px if isinstance(state, ActiveLoop) else math.nan,
+        seconds=seconds,
+    )
+
+
+def _with_errors(row: Row, experiment: Experiment, state: Loop, maps: FrameMaps) -> Row:
+    return replace(
+        row,
+        relative_rmsd_px=experiment.relative_rmsd(maps),
+        own_rmsd_px=experiment.relative_rmsd(FrameMaps.of(state)),
+        shape_rmsd_px=experiment.shape_rmsd(maps),
+    )
+
+
+def _probability(before: Loop, pair: Pair, batch: int) -> float:
+    """Return what was thought of a pair before it was answered, NaN if the strategy thinks of no probability."""
+    # Of a batch only the first is the best one of the state before it; the paper's loop asks one at a time.
+    alone = batch == 1 or isinstance(before, PaperLoop)
+    suggestion = before.best if alone else before.likely(pair)
+    assert suggestion is not None
+    return suggestion.reasons.get("overlap", math.nan)
+
+
+def _centres(maps: FrameMaps, outline: Outline) -> Points:
+    return apply_map(maps.mosaic_from_frame, outline.centre[None])[:, 0]
+
+
+def _first_pictures(state: PaperLoop) -> dict[str, NDArray[np.float32]]:
+    centres = state.view.centres
+    lower, upper = position_probability_bounds(centres)
+    return {
+        "lower": lower.astype(np.float32),
+        "exact": position_probability(centres).astype(np.float32),
+        "upper": upper.astype(np.float32),
+        "external": state.view.external_probabilities.astype(np.float32),
+    }
+
+
+def _pictures_of_answer(state: PaperLoop) -> dict[str, NDArray[np.float32]]:
+    centres, query = state.view.centres, len(state.answers)
+    external = np.triu(state.view.external_probabilities, 1)
+    i, j = np.nonzero(external)  # where P^ext is 0 there is nothing to expect
+    reward = np.zeros_like(external)
+    reward[i, j] = external[i, j] * expected_informativeness(centres, np.column_stack([i, j]))
+    return {
+        f"informativeness-{query}": informativeness(centres).astype(np.float32),
+        f"reward-{query}": (reward + reward.T).astype(np.float32),
+    }
+
+
+SURE = 0.999
+MISSED, MISTAKEN = 0.15, 0.03
+"""Of the pairs that overlap, and of those that do not: what an overconfident model is wrong about."""
+
+
+def looks_named(name: str) -> Callable[[Experiment, np.random.Generator], ExternalModel]:
+    """Look up what makes the external model of an experiment."""
+    if name not in LOOKS:
+        raise UnknownNameError("kind of looks", name, LOOKS)
+    return LOOKS[name]
+
+
+def _own(experiment: Experiment, _rng: np.random.Generator) -> ExternalModel:
+    return experiment.external
+
+
+def _none(experiment: Experiment, _rng: np.random.Generator) -> ExternalModel:
+    return NoExternalModel(experiment.frames)
+
+
+def _uninformative(experiment: Experiment, rng: np.random.Generator) -> ExternalModel:
+    """Any number for any pair."""
+    return FixedProbabilities(_drawn_by_pair(experiment.frames, rng))
+
+
+def _adversarial(experiment: Experiment, _rng: np.random.Generator) -> ExternalModel:
+    """A frame looks exactly like those it overlaps, and exactly like those half the sequence on."""
+    overlap = _matrix(experiment.overlapping, experiment.frames)
+    twin = np.roll(overlap, experiment.frames // 2, axis=1)
+    return FixedProbabilities(np.where(overlap | twin | twin.T, SURE, 1.0 - SURE))
+
+
+def _overconfident(experiment: Experiment, rng: np.random.Generator) -> ExternalModel:
+    """Always sure, and wrong about some pairs at random."""
+    overlap = _matrix(experiment.overlapping, experiment.frames)
+    wrong = _drawn_by_pair(experiment.frames, rng) < np.where(overlap, MISSED, MISTAKEN)
+    return FixedProbabilities(np.where(overlap ^ wrong, SURE, 1.0 - SURE))
+
+
+LOOKS: dict[str, Callable[[Experiment, np.random.Generator], ExternalModel]] = {
+    "own": _own,
+    "none": _none,
+    "uninformative": _uninformative,
+    "adversarial": _adversarial,
+    "overconfident": _overconfident,
+}
+
+
+def _drawn_by_pair(frames: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return a number from 0 to 1 for every pair (N, N), symmetric."""
+    above = np.triu(rng.random((frames, frames)), 1)
+    drawn: NDArray[np.float64] = above + above.T
+    return drawn
+
+
+def _matrix(pairs: PairNumbers, frames: int) -> NDArray[np.bool_]:
+    matrix = np.eye(frames, dtype=bool)
+    matrix[pairs[:, 0], pairs[:, 1]] = matrix[pairs[:, 1], pairs[:, 0]] = True
+    return matrix

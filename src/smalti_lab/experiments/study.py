@@ -1,0 +1,233 @@
+"""Many runs in worker processes, kept as they finish, so that an interrupted study goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from multiprocessing.queues import SimpleQueue
+from pathlib import Path
+
+from smalti.errors import SmaltiError, UsageError
+from smalti_lab.experiments.experiment import experiment_named
+from smalti_lab.experiments.methods import SMALTI, Method
+from smalti_lab.experiments.run_store import UNFINISHED, keep, load, make_folder
+from smalti_lab.experiments.runs import Run, RunSettings, looks_named, perform
+
+
+@dataclass(frozen=True, slots=True)
+class StudySettings:
+    """An experiment, and the strategies and seeds to run it with."""
+
+    experiment: str
+    frames: int
+    queries: int = 50
+    seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
+    strategies: tuple[str, ...] = ("paper", "external-only", "position-only", "elibol", "sawhney")
+    family: str | None = None  # of the maps; None: what is usual for the experiment and the method
+    looks: str = "own"
+    chain_noise: float = 1.0
+    batch: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.chain_noise < math.inf:
+            raise UsageError(f"a chain's noise of {self.chain_noise} times what it says: give a positive number")
+        experiment_named(self.experiment).check(self.frames, self.chain_noise)
+        looks_named(self.looks)
+        for name in self.strategies:
+            Method(name, self.family_of(name))
+        for what, values in (("strategies", self.strategies), ("seeds", self.seeds)):
+            if not values:
+                raise UsageError(f"no {what} given: name at least one")
+            if len(set(values)) < len(values):
+                raise UsageError(f"{what} are given twice: {', '.join(map(str, values))}")
+        if self.queries < 1:
+            raise UsageError(f"{self.queries} queries are too few, give at least 1")
+        if min(self.seeds) < 0:
+            raise UsageError(f"seed {min(self.seeds)}: seeds are not negative")
+        if self.batch < 1:
+            raise UsageError(f"a batch of {self.batch} questions: give at least 1")
+
+    @property
+    def pictured(self) -> RunSettings:
+        """The run of which more is shown: the paper's strategy if there, at the first seed."""
+        strategy = "paper" if "paper" in self.strategies else self.strategies[0]
+        return self._run(strategy, self.seeds[0])
+
+    @property
+    def runs(self) -> list[RunSettings]:
+        """All runs, by strategy and seed."""
+        return [self._run(strategy, seed) for strategy in self.strategies for seed in self.seeds]
+
+    @property
+    def has_pictures(self) -> bool:
+        """Tell whether there are matrices of all pairs to show: they are the paper's."""
+        return self.pictured.strategy != SMALTI
+
+    def family_of(self, strategy: str) -> str:
+        """Return the family of maps of a method."""
+        return self.family or experiment_named(self.experiment).usual_family(strategy)
+
+    def _run(self, strategy: str, seed: int) -> RunSettings:
+        return RunSettings(
+            self.experiment,
+            self.frames,
+            self.queries,
+            self.family_of(strategy),
+            strategy,
+            seed,
+            self.looks,
+            self.chain_noise,
+            self.batch,
+        )
+
+
+def conduct(settings: StudySettings, folder: Path, *, workers: int, on_progress: Callable[[int], object]) -> list[Run]:
+    """Perform all runs of one study; see `conduct_all`."""
+    return conduct_all({folder: settings}, workers=workers, on_progress=on_progress)[folder]
+
+
+def conduct_all(
+    studies: Mapping[Path, StudySettings], *, workers: int, on_progress: Callable[[int], object]
+) -> dict[Path, list[Run]]:
+    """Perform all runs of several studies, given by their folders, and return them in their order.
+
+    One pool of `workers` processes performs all of them. Every finished run is kept below its study's folder at once;
+    runs that an interrupted study left there are not repeated. Each worker uses one thread, so that results do not
+    depend on how many there are. `on_progress` is told of every answer.
+    """
+    done: dict[_Task, Run] = {}
+    tasks: list[_Task] = []
+    for folder, settings in studies.items():
+        make_folder(folder / UNFINISHED)
+        pictured = settings.pictured if settings.has_pictures else None
+        tasks += [_Task(folder, run, run == pictured) for run in settings.runs]
+    for task in tasks:
+        found = load(task.folder, task.run, task.pictured)
+        if found is not None:
+            done[task] = found
+            on_progress(task.run.queries)
+    for folder, settings in studies.items():
+        if any(task.folder == folder and task not in done for task in tasks):
+            # Once here: the workers then find what takes long to make.
+            experiment_named(settings.experiment).make(settings.frames, settings.seeds[0], folder)
+    with hire(workers) as hired:
+        _perform(tasks, done, hired, on_progress)
+    return {folder: [done[task] for task in tasks if task.folder == folder] for folder in studies}
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A run to be performed, and the folder of its study."""
+
+    folder: Path
+    run: RunSettings
+    pictured: bool
+
+
+def _perform(
+    tasks: Sequence[_Task], done: dict[_Task, Run], workers: Workers, on_progress: Callable[[int], object]
+) -> None:
+    """Add the missing runs to those that are done."""
+    missing = [task for task in tasks if task not in done]
+    running: dict[Future[Run], _Task] = {}
+    while missing or running:
+        while missing and len(running) < workers.count:
+            # The longest first: at the end, when no other is left to begin, nobody waits long for the last.
+            task = max(missing, key=lambda task: expected_seconds(task.run, done.values()))
+            missing.remove(task)
+            running[workers.start(task.run, task.pictured, task.folder)] = task
+        finished, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
+        if answered := workers.count_answers():
+            on_progress(answered)
+        for future in finished:
+            task, result = running.pop(future), future.result()
+            keep(task.folder, result)
+            done[task] = result
+            # A strategy that has nothing left to ask ends before its queries are used up.
+            if unused := task.run.queries - result.rows[-1].query:
+                on_progress(unused)
+
+
+def expected_seconds(run: RunSettings, finished: Iterable[Run]) -> float:
+    """Return how long a run will take, by those that differ in the seed only; inf where there is none, to find out."""
+    kind = replace(run, seed=0)
+    alike = [other for other in finished if replace(other.settings, seed=0) == kind]
+    if not alike:
+        return math.inf
+    return sum(row.seconds for other in alike for row in other.rows) / len(alike)
+
+
+THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Some processes, started when they are first needed."""
+
+    count: int
+    _pool: ProcessPoolExecutor
+    _answers: SimpleQueue[None]
+
+    def start(self, run: RunSettings, pictured: bool, folder: Path) -> Future[Run]:
+        """Have a run performed; in the folder is what its experiment keeps."""
+        return self._pool.submit(_work, run, pictured, folder)
+
+    def count_answers(self) -> int:
+        """Return how many answers there were since this was last asked."""
+        count = 0
+        while not self._answers.empty():
+            self._answers.get()
+            count += 1
+        return count
+
+
+@contextlib.contextmanager
+def hire(count: int) -> Iterator[Workers]:
+    """Lend that many workers; should anything go wrong, they end at once."""
+    context = multiprocessing.get_context("spawn")
+    answers: SimpleQueue[None] = context.SimpleQueue()
+    before = {name: os.environ.get(name) for name in THREAD_LIMITS}
+    os.environ.update(dict.fromkeys(THREAD_LIMITS, "1"))
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_prepare_worker, initargs=(answers,))
+    try:
+        yield Workers(count, pool, answers)
+        pool.shutdown()
+    except BrokenProcessPool:
+        raise SmaltiError(
+            "a worker was ended from outside, perhaps for want of memory: start again with fewer jobs, "
+            "the runs that are finished are kept"
+        ) from None
+    except BaseException:
+        processes = list((getattr(pool, "_processes", None) or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
+        raise
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+_answers: SimpleQueue[None] | None = None
+
+
+def _prepare_worker(answers: SimpleQueue[None]) -> None:
+    """Let the parent alone handle an interrupt, and remember where to report answers."""
+    global _answers  # noqa: PLW0603 - a worker process is one for life
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _answers = answers
+
+
+def _work(run: RunSettings, pictured: bool, folder: Path) -> Run:
+    assert _answers is not None
+    return perform(run, pictured, lambda: _answers.put(None), folder)

@@ -1,0 +1,268 @@
+"""Give a project's answers again in the order in which other strategies would ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smalti.active_loop import ActiveLoop, as_numbers
+from smalti.agents.agent import Agent
+from smalti.building.chain import register_chain
+from smalti.building.matcher_choice import PIXELS
+from smalti.building.preparation import LONGEST_TIE
+from smalti.building.source_questions import Questions
+from smalti.errors import ProjectError, UsageError
+from smalti.geometry.homographies import PROJECTIVE, apply_map, family_named
+from smalti.geometry.outline import Outline
+from smalti.overlap.external_model import ExternalModel
+from smalti.overlap.weighted_signatures import WeightedSignatures
+from smalti.progress import Progress, Silence
+from smalti.progress import Step as OnStep
+from smalti.project.entries import Role
+from smalti.project.project import Project
+from smalti.records import Answer, Homographies, Pair, PairNumbers, Points, Verdict
+from smalti.suggestion.strategy import Strategy
+from smalti_lab.experiments.methods import SMALTI, Loop, Method
+
+DEFAULT_STRATEGIES = ("paper", SMALTI)
+
+
+def replay(
+    project: Project, strategies: Sequence[str | Strategy] = DEFAULT_STRATEGIES, *, progress: Progress | None = None
+) -> Replay:
+    """Ask the answered questions of a project again, one at a time, as each strategy would have asked them.
+
+    `smalti`, or a strategy of your own, asks by the project's own loop, every other name by the paper's. Chain and
+    looks are the project's own, candidates the pairs that have an answer in force, and the answers those that were
+    given. There is no ground truth: the mosaic after all answers, as they were given, stands for it. What is compared
+    with it is, whoever asks, the mosaic that the project's own loop makes of the same answers. Nothing is registered
+    anew, and the project stays as it is.
+    """
+    names = [Method(strategy).strategy if isinstance(strategy, str) else strategy.name for strategy in strategies]
+    if len(set(names)) < len(names):
+        raise UsageError(f"strategies are given twice: {', '.join(names)}")
+    progress = Silence() if progress is None else progress
+    known = recollect(project)
+    start, answers, count = known.start, known.answers, len(known.answers)
+    with progress.stage("answers", count) as step:
+        last = start
+        for answer in answers:
+            last = last.record(answer)
+            step()
+        difference = Difference(last.mosaic_from_frame, project.outline, last.part)
+
+    def apart_px(state: Loop) -> float:
+        mosaic = state if isinstance(state, ActiveLoop) else start.replay(state.answers)
+        return difference.px(mosaic.mosaic_from_frame, mosaic.part)
+
+    ways: dict[str, Iterable[Loop]] = {AS_ASKED: _take_in(start, answers)}
+    for name, strategy in zip(names, strategies, strict=True):
+        first = known.start_by(strategy)
+        ways[name] = chain([first], first.run(known.agent))
+    orders = []
+    for name, states in ways.items():
+        with progress.stage(name, count) as step:
+            orders.append(Order(name, tuple(_measure(states, apart_px, known.used, step))))
+    return Replay(tuple(orders))
+
+
+def _take_in(state: ActiveLoop, answers: Iterable[Answer]) -> Iterator[ActiveLoop]:
+    """Yield the states after every answer, the first before any."""
+    yield state
+    for answer in answers:
+        state = state.record(answer)
+        yield state
+
+
+def _measure(
+    states: Iterable[Loop], apart_px: Callable[[Loop], float], used: Sequence[int], on_step: OnStep
+) -> Iterator[Step]:
+    """Yield how far each state is from the last; the first is before any answer."""
+    px = np.inf
+    for state in states:
+        answer = state.answers[-1] if state.answers else None
+        if answer is None or answer.landmarks is not None:  # else no frame moves
+            px = apart_px(state)
+        if answer is None:
+            yield Step(None, None, state.predicted_error_px, px)
+        else:
+            pair = Pair(used[answer.pair.i], used[answer.pair.j])
+            yield Step(pair, answer.verdict, state.predicted_error_px, px)
+            on_step()
+
+
+AS_ASKED = "as asked"
+"""The order in which the questions were really answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The same answers in several orders, the one in which they were really given first."""
+
+    orders: tuple[Order, ...]
+
+    @property
+    def as_asked(self) -> Order:
+        """The order in which the answers were really given."""
+        return self.orders[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The answers in one order; a strategy that has nothing more to ask ends before the last."""
+
+    name: str
+    steps: tuple[Step, ...]  # the n-th after n answers
+
+    def answers_until_predicted(self, px: float) -> int | None:
+        """Return after how many answers the predicted error stays at `px` or below, None if it never does."""
+        return _stays_from([step.predicted_error_px for step in self.steps], px)
+
+    def answers_until_alike(self, px: float) -> int | None:
+        """Return after how many answers the mosaic stays within `px` of the final one, None if it never does."""
+        return _stays_from([step.difference_px for step in self.steps], px)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Where things stand after an answer."""
+
+    pair: Pair | None  # in the numbers of the source; None before the first answer
+    verdict: Verdict | None
+    predicted_error_px: float
+    difference_px: float  # to the final mosaic, see `Difference`
+
+
+def _stays_from(values: Sequence[float], limit: float) -> int | None:
+    above = np.flatnonzero(np.asarray(values) > limit)
+    first = int(above[-1]) + 1 if len(above) else 0
+    return first if first < len(values) else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recollection:
+    """What was known before the first question, and what was answered since."""
+
+    used: tuple[int, ...]  # numbers in the source of the frames that the engine knows
+    start: ActiveLoop  # that asks about answered pairs only
+    looks: ExternalModel
+    answers: tuple[Answer, ...]  # in the order in which they were given
+    agent: Agent  # gives them again
+
+    def start_by(self, strategy: str | Strategy) -> Loop:
+        """Return the state in which a strategy would have begun, with the loop that belongs to it."""
+        if not isinstance(strategy, str):
+            return replace(self.start, ground=replace(self.start.ground, strategy=strategy))
+        if strategy == SMALTI:
+            return self.start
+        return Method(strategy).start(
+            self.start.frames,
+            self.start.outline,
+            list(self.start.chain.values()),
+            external=self.looks,
+            only=as_numbers(answer.pair for answer in self.answers),
+        )
+
+
+def recollect(project: Project) -> Recollection:
+    """Lay the groundwork of a project again from its log and its cache, or say what is missing there.
+
+    The log is read once: others may go on answering meanwhile. What was refused while the chain was registered is no
+    question, though a build that comes upon it gives the same answer again.
+    """
+    used = tuple(frame.number for frame in project.frames if not frame.reason)
+    looks = project.cache.array("signatures")
+    if looks is None:
+        raise ProjectError(
+            f"{project.folder}: the looks of its frames are not in its folder cache; run smalti build or smalti "
+            "annotate as before, which computes them"
+        )
+    questions = Questions(project.store, lambda role: _Nobody(project.folder), used)
+    longest_tie = LONGEST_TIE if project.store.fact("registered_by") == PIXELS else 0
+    chain = register_chain(len(used), project.outline, questions.ask, 2 * len(used), longest_tie)
+    joined = {landmarks.pair for landmarks in chain.links}
+    answers = tuple(answer for answer in questions.given(Role.LOOP) if answer.pair not in joined)
+    if not answers:
+        raise ProjectError(f"{project.folder}: no question was answered yet; there is nothing to replay")
+    start = ActiveLoop.start(
+        len(used),
+        project.outline,
+        chain.links,
+        external=WeightedSignatures(looks),
+        family=family_named(project.store.fact("family") or PROJECTIVE.name),
+        only=as_numbers(answer.pair for answer in answers),
+    )
+    return Recollection(used, start, WeightedSignatures(looks), answers, questions.asking(Role.LOOP))
+
+
+@dataclass(frozen=True, slots=True)
+class _Nobody:
+    """Is there where the matcher was: what it has not answered stays open."""
+
+    folder: Path
+
+    def answer(self, pair: Pair) -> Answer:
+        raise ProjectError(
+            f"{self.folder}: its chain is not registered to the end; go on with smalti build or smalti annotate first"
+        )
+
+
+GRID = 6
+"""Points of a frame along either side; two frames overlap if one of them lies in both."""
+
+MOST_PAIRS = 20_000
+"""Of frames that may overlap, all or so many evenly spread are looked at."""
+
+
+class Difference:
+    """The paper's relative error with a mosaic in the place of the truth.
+
+    It is the RMS distance, in pixels of frame i, between where two mosaics put the points of frame j that i shows, over
+    all pairs of frames that overlap on the mosaic that stands for the truth. Pairs of its different parts do not count.
+    Where the other mosaic has not joined two frames yet, nobody knows where they lie to each other: their points count
+    as being off by a frame's diagonal, and so does what is off by more.
+    """
+
+    def __init__(self, mosaic_from_frame: Homographies, outline: Outline, part: NDArray[np.int64]) -> None:
+        """Take the mosaic to compare with (N, 3, 3), and the part of it that every frame (N,) is on."""
+        pairs = _near(mosaic_from_frame, outline, part)
+        chosen = np.linspace(0, len(pairs) - 1, min(len(pairs), MOST_PAIRS)).round().astype(int)
+        self._i, self._j = pairs[chosen].T
+        self._points = _grid(outline)
+        self._seen = self._map(mosaic_from_frame)  # (n, points, 2)
+        self._shown = outline.contains(self._seen)
+        self._farthest = 2.0 * outline.outer_half_side
+        assert self._shown.any(), "linked frames overlap"
+
+    def px(self, mosaic_from_frame: Homographies, part: NDArray[np.int64]) -> float:
+        """Return how far a mosaic of the same frames, in parts of its own, is from the one to compare with."""
+        off = np.linalg.norm(self._map(mosaic_from_frame) - self._seen, axis=2)
+        off[part[self._i] != part[self._j]] = np.inf
+        return float(np.sqrt(np.mean(np.minimum(off, self._farthest)[self._shown] ** 2)))
+
+    def _map(self, mosaic_from_frame: Homographies) -> Points:
+        return apply_map(np.linalg.inv(mosaic_from_frame)[self._i] @ mosaic_from_frame[self._j], self._points)
+
+
+def _near(mosaic_from_frame: Homographies, outline: Outline, part: NDArray[np.int64]) -> PairNumbers:
+    """Return the pairs i < j (n, 2) of a part whose circumscribed circles meet."""
+    centres = apply_map(mosaic_from_frame, outline.centre[None])[:, 0]
+    radius = np.linalg.norm(apply_map(mosaic_from_frame, outline.corners) - centres[:, None], axis=2).max(axis=1)
+    found = []
+    for i in range(len(part) - 1):
+        distance = np.linalg.norm(centres[i + 1 :] - centres[i], axis=1)
+        j = i + 1 + np.flatnonzero((distance < radius[i] + radius[i + 1 :]) & (part[i + 1 :] == part[i]))
+        found.append(np.column_stack([np.full(len(j), i), j]))
+    return np.concatenate(found)
+
+
+def _grid(outline: Outline) -> Points:
+    """Return the middles of GRID × GRID cells of a frame."""
+    share = (np.arange(GRID) + 0.5) / GRID
+    x, y = np.meshgrid(outline.left + share * outline.width, outline.top + share * outline.height)
+    return np.column_stack([x.ravel(), y.ravel()])
