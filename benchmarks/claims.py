@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from smalti.paper.paper_loop import PaperLoop
-from smalti.paper.paper_strategy import arc_lengths, position_probability_bounds
+from smalti.paper.paper_strategy import position_probability_bounds
+from smalti_lab.comparison_strategies import arc_lengths
 from smalti_lab.experiments.experiment import experiment_named
 from smalti_lab.experiments.methods import Method
 

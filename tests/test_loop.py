@@ -6,8 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from smalti.active_loop import FEWEST_REFUSALS, MOST_REFUSALS, ActiveLoop, StopReason, StopRule
 from smalti.errors import LandmarkError, ModelError, PairError, UsageError
@@ -16,8 +15,7 @@ from smalti.geometry.lens import Lens
 from smalti.overlap.external_model import FixedProbabilities
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.records import Answer, Author, Landmarks, Pair, Verdict
-from smalti_lab.experiments.worlds import CONTROL_POINTS, circle, raster
-from smalti_lab.experiments.worlds import OUTLINE as SQUARE
+from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE as SQUARE, circle, raster
 from tests.worlds import OUTLINE, across, flight
 
 FRAMES, LANE = 24, 8

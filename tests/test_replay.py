@@ -23,7 +23,7 @@ from smalti.project.project_lock import ProjectLock
 from smalti.records import Answer, Author, Pair, Suggestion, Verdict
 from smalti_lab import replay as difference
 from smalti_lab.experiments.methods import FrameMaps
-from smalti_lab.replay import AS_ASKED, Difference, Order, Step, recollect, replay
+from smalti_lab.replaying import AS_ASKED, Difference, Order, Step, recollect, replay
 from smalti_lab.synthetic.camera_path import raster as raster_path
 from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 from tests.building.filmed import HANDLING, SCENE_SIZE, TINY, TrueMatcher, scene, write_images

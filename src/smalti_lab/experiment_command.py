@@ -71,11 +71,11 @@ def run(options: argparse.Namespace) -> None:
     # Imported here: help and usage errors do not wait for the engine.
     from tqdm import tqdm  # noqa: PLC0415
 
-    from smalti_lab.experiments.experiment import experiment_named
-    from smalti_lab.experiments.run_store import make_folder
-    from smalti_lab.experiments.study import StudySettings, conduct_all
-    from smalti_lab.experiments.study_report import write_reports
-    from smalti_lab.experiments.study_summary import summarise
+    from smalti_lab.experiments.experiment import experiment_named  # noqa: PLC0415
+    from smalti_lab.experiments.run_store import make_folder  # noqa: PLC0415
+    from smalti_lab.experiments.study import StudySettings, conduct_all  # noqa: PLC0415
+    from smalti_lab.experiments.study_report import write_reports  # noqa: PLC0415
+    from smalti_lab.experiments.study_summary import summarise  # noqa: PLC0415
 
     names: list[str] = options.experiments
     if len(set(names)) < len(names):

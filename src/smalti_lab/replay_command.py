@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from smalti.interchange.atomic_files import replacing, write_text
-from smalti_lab.replay import AS_ASKED, Replay
+from smalti_lab.replaying import AS_ASKED, Replay
 
 if TYPE_CHECKING:
-    from smalti_lab.replay import Order, Replay, Step
+    from smalti_lab.replaying import Order, Replay, Step
 
 SHOWN_AFTER = tuple(digit * 10**power for power in range(7) for digit in (1, 2, 5))
 """Answers, as far as there are so many."""
@@ -57,10 +57,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> None:
     """Replay, print the table, and write the files."""
     # Imported here: help and usage errors do not wait for the engine.
-    from smalti.progress import Bars, Silence
+    from smalti.progress import Bars, Silence  # noqa: PLC0415
     from smalti.project.project import Project  # noqa: PLC0415
-    from smalti_lab.experiments.run_store import make_folder
-    from smalti_lab.replay import DEFAULT_STRATEGIES, replay
+    from smalti_lab.experiments.run_store import make_folder  # noqa: PLC0415
+    from smalti_lab.replaying import DEFAULT_STRATEGIES, replay  # noqa: PLC0415
 
     strategies = DEFAULT_STRATEGIES
     if options.strategies is not None:

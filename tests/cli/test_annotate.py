@@ -18,8 +18,7 @@ import pytest
 from smalti.annotation.messages import Queue
 from smalti.cli import annotate_command as command
 from smalti.cli.main import main
-from smalti.server import app as page_files
-from smalti.server import serving
+from smalti.server import app as page_files, serving
 from smalti.server.serving import listen
 from tests.server.desks import PAGE, wait_until
 from tests.server.fake_session import FakeSession

@@ -13,7 +13,7 @@ from smalti.errors import OutputError, UnknownNameError
 from smalti.project.project import Project
 from smalti.records import Pair, Verdict
 from smalti_lab import replay_command as command
-from smalti_lab.replay import AS_ASKED, Order, Replay, Step, replay
+from smalti_lab.replaying import AS_ASKED, Order, Replay, Step, replay
 from tests.test_replay import ANSWERS, make_project
 
 
@@ -98,7 +98,7 @@ def test_an_unknown_strategy_is_refused(folder):
 
 def test_a_place_that_cannot_be_written_is_refused_before_the_replay(folder, tmp_path, monkeypatch):
     (tmp_path / "taken").write_text("")
-    monkeypatch.setattr("smalti_lab.replay.replay", lambda *_, **__: pytest.fail("it was replayed first"))
+    monkeypatch.setattr("smalti_lab.replaying.replay", lambda *_, **__: pytest.fail("it was replayed first"))
     with pytest.raises(OutputError, match="taken: cannot be written"):
         run(folder, "--out", tmp_path / "taken", "-q")
 

@@ -7,8 +7,7 @@ from functools import cache, cached_property
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from smalti.engine import covariance as module

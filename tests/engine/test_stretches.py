@@ -7,8 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from smalti.engine import covariance as module
 from smalti.geometry.homographies import AFFINE, FAMILIES, PROJECTIVE, SIMILARITY, TRANSLATION

@@ -10,8 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given as for_all
-from hypothesis import settings
+from hypothesis import given as for_all, settings
 
 from smalti.errors import NothingToUndoError, PairError, ProjectError
 from smalti.project.answer_store import FILE_NAME, Store

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given as for_all
-from hypothesis import settings
+from hypothesis import given as for_all, settings
 
 from smalti.errors import ProjectError
 from smalti.project.entries import Act, History, LogEntry

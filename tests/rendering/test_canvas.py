@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from smalti.errors import OutputError, UsageError
 from smalti.rendering.canvas import Canvas, Window, touched_windows

@@ -29,7 +29,7 @@ from smalti.annotation.messages import GiveAnswer  # noqa: E402
 from smalti.annotation.session import Session  # noqa: E402
 from smalti.server.app import make_app  # noqa: E402
 from smalti.server.security import Guard  # noqa: E402
-from smalti.server.serving import listen, serve
+from smalti.server.serving import listen, serve  # noqa: E402
 from tests.server.desks import PAGE, Client, new_desk  # noqa: E402
 
 

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2 as chi2_distribution
-from scipy.stats import norm
+from scipy.stats import chi2 as chi2_distribution, norm
 
 from smalti.active_loop import ActiveLoop, as_numbers
 from smalti.engine.links import Link, seen_and_rows

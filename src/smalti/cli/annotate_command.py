@@ -23,7 +23,7 @@ CHOICE_OF_FRAMES = {"every": 1, "start": None, "end": None, "max_size": None, "m
 """The options that choose frames, and what they are if nobody says."""
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_annotate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "annotate",
@@ -58,17 +58,17 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     page.add_argument("--port", type=int, default=0, metavar="P", help="0 for any that is free (0)")
     page.add_argument("--no-browser", action="store_true", help="only print the page's address")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress bars, no closing words")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run_annotate)
 
 
-def run(options: argparse.Namespace) -> None:
+def run_annotate(options: argparse.Namespace) -> None:
     """Ask until Ctrl-C, and say how to go on."""
     # Imported here: help and usage errors do not wait for the engine.
     from smalti.annotation.messages import Queue  # noqa: PLC0415
     from smalti.annotation.opening import is_project  # noqa: PLC0415
-    from smalti.building.build_settings import BuildSettings
-    from smalti.frames.source_settings import SourceSettings
-    from smalti.progress import Bars, Silence
+    from smalti.building.build_settings import BuildSettings  # noqa: PLC0415
+    from smalti.frames.source_settings import SourceSettings  # noqa: PLC0415
+    from smalti.progress import Bars, Silence  # noqa: PLC0415
     from smalti.server.serving import annotate  # noqa: PLC0415
 
     location = options.input[0] if len(options.input) == 1 else options.input

@@ -14,7 +14,7 @@ FAMILIES = ("translation", "rigid", "similarity", "affine", "projective")
 REGISTRATIONS = ("auto", "keypoints", "dense")
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_build(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "build",
@@ -35,7 +35,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     questions.add_argument("--seed", type=int, default=0, metavar="S", help="of the visual words (0)")
     add_choice_of_engine(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress bars, no closing words")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run_build)
 
 
 def add_choice_of_frames(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -76,11 +76,11 @@ def add_choice_of_engine(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> None:
+def run_build(options: argparse.Namespace) -> None:
     """Build, and say where the mosaic is and how good."""
     # Imported here: help and usage errors do not wait for the engine.
     from smalti.building.build import build  # noqa: PLC0415
-    from smalti.progress import Bars, Silence
+    from smalti.progress import Bars, Silence  # noqa: PLC0415
 
     with build(
         options.input[0] if len(options.input) == 1 else options.input,

@@ -5,32 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import NoReturn
 
 from smalti import __version__
-from smalti.cli import (
-    annotate_command as annotate,
-)
-from smalti.cli import (
-    build_command as build,
-)
-from smalti.cli import (
-    project_commands as film,
-)
-from smalti.cli import (
-    project_commands as project,
-)
-from smalti.cli import (
-    project_commands as render,
-)
-from smalti.cli import (
-    project_commands as undistort,
-)
+from smalti.cli import annotate_command, build_command, project_commands
 from smalti.errors import SmaltiError, UsageError
-from smalti_lab import experiment_command as experiment
-from smalti_lab import replay_command as replay
 
 INTERRUPTED = 130
+LAB_COMMANDS = ("smalti_lab.replay_command", "smalti_lab.experiment_command")
+"""Commands for studies, from the second package of the same distribution: the only place that names it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -79,14 +63,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"smalti {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    build.add_to(commands)
-    annotate.add_to(commands)
-    project.add_to(commands)
-    render.add_to(commands)
-    film.add_to(commands)
-    undistort.add_to(commands)
-    replay.add_to(commands)
-    experiment.add_to(commands)
+    build_command.add_build(commands)
+    annotate_command.add_annotate(commands)
+    project_commands.add_info_and_evaluate(commands)
+    project_commands.add_render(commands)
+    project_commands.add_film(commands)
+    project_commands.add_undistort(commands)
+    for module in LAB_COMMANDS:
+        import_module(module).add_to(commands)
     return parser
 
 

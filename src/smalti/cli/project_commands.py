@@ -28,7 +28,7 @@ def run_info(options: argparse.Namespace) -> None:
     """Print what is known."""
     import json  # noqa: PLC0415
 
-    from smalti.cli.build_command import described
+    from smalti.cli.build_command import described  # noqa: PLC0415
     from smalti.project.project import Project  # noqa: PLC0415
 
     with Project.open(options.project) as project:
@@ -104,8 +104,8 @@ def run_render(options: argparse.Namespace) -> None:
     """Render to a file, and say what there is now."""
     from dataclasses import replace  # noqa: PLC0415
 
-    from smalti.building.delivery import RenderSettings, render
-    from smalti.progress import Bars, Silence
+    from smalti.building.delivery import RenderSettings, render  # noqa: PLC0415
+    from smalti.progress import Bars, Silence  # noqa: PLC0415
     from smalti.project.project import Project  # noqa: PLC0415
 
     kinds = tuple(name for name in options.maps.split(",") if name)
@@ -180,7 +180,7 @@ def run_film(options: argparse.Namespace) -> None:
     """Make the film, and say where it is."""
     # Imported here: help and usage errors do not wait for the engine.
     from smalti.film.film import make_film  # noqa: PLC0415
-    from smalti.progress import Bars, Silence
+    from smalti.progress import Bars, Silence  # noqa: PLC0415
     from smalti.project.project import Project  # noqa: PLC0415
 
     progress = Silence() if options.quiet else Bars()
@@ -223,7 +223,7 @@ def add_undistort(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 def run_undistort(options: argparse.Namespace) -> None:
     """Write the frames, and say where they are."""
     # Imported here: help and usage errors do not wait for the engine.
-    from smalti.progress import Bars, Silence
+    from smalti.progress import Bars, Silence  # noqa: PLC0415
     from smalti.project.project import Project  # noqa: PLC0415
     from smalti.project.undistorted_frames import write_undistorted_frames  # noqa: PLC0415
 

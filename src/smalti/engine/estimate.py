@@ -1,4 +1,4 @@
-"""The state of a mosaic: maps of all frames, their covariance, what was learned, which links are rejected; how it is found.
+"""The state of a mosaic: maps of all frames, covariance, learned noise, rejected links; and how it is found.
 
 Here it is made from a chain; `judgement.py` makes it from a chain and answers.
 

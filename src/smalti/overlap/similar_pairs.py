@@ -84,7 +84,7 @@ MARGIN = 1e-9
 
 
 class Index:
-    """Finds similar pairs of many frames under any weights of their words; see `smalti.overlap.similar_pairs.Finder`."""
+    """Finds similar pairs of many frames under any weights of their words; see `Finder`."""
 
     def __init__(self, looks: Looks, most_kept: int = MOST_KEPT) -> None:
         self._looks = looks

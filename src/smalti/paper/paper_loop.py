@@ -40,8 +40,8 @@ class PaperLoop(AnsweredLoop[AffineLink]):
     """The state after some answers, by the paper's method alone.
 
     Maps are affine at most, noise is what the landmarks say, every yes is believed, and nothing is learned but the
-    weights of the external model. It has the outer interface of `smalti.active_loop.ActiveLoop`, and is a value like it. The
-    state depends on the set of answers, to the last bit, not on their order.
+    weights of the external model. It has the outer interface of `ActiveLoop`, and is a value like it. The state depends
+    on the set of answers, to the last bit, not on their order.
     """
 
     first: Haralick  # of the chain alone

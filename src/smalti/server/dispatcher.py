@@ -198,8 +198,6 @@ def _describe(error: Exception) -> str:
     return f"something is wrong in Smalti itself: {type(error).__name__}: {error}"
 
 
-Result = TypeVar("T")
-
 GRACE_SECONDS = 0.3
 """For what is waited for, when the program ends."""
 
@@ -211,7 +209,7 @@ class Worker:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
         self.pending: set[Future[Any]] = set()
 
-    def submit(self, work: Callable[[], Result]) -> Future[Result]:
+    def submit(self, work: Callable[[], T]) -> Future[T]:
         """Have something done when all before it is."""
         future = self._pool.submit(work)
         self.pending.add(future)
@@ -234,7 +232,7 @@ class Threads:
         self.are_ending = False
         self._awaited: set[asyncio.Future[Any]] = set()
 
-    async def wait_for(self, future: Future[Result]) -> Result:
+    async def wait_for(self, future: Future[T]) -> T:
         """Return what becomes of work; cancelled if the program ends before it does."""
         waiting = asyncio.wrap_future(future)
         self._awaited.add(waiting)

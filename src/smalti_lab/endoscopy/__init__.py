@@ -1,0 +1,1 @@
+"""Synthetic endoscopic video: a hand-held scope over deforming tissue."""

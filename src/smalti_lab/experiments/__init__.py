@@ -1,0 +1,1 @@
+"""Studies: strategies compared on synthetic problems and on a real sequence."""

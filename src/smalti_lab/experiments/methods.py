@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from smalti.active_loop import ActiveLoop, StopRule
 from smalti.engine.estimate import refine_on_landmarks
 from smalti.errors import UnknownNameError
-from smalti.geometry import homographies as maps
-from smalti.geometry import linear_maps as paper_families
+from smalti.geometry.homographies import family_named
 from smalti.geometry.lens import Lens
+from smalti.geometry.linear_maps import linear_family_named
 from smalti.geometry.outline import Outline
 from smalti.overlap.external_model import ExternalModel
 from smalti.paper.paper_loop import PaperLoop
-from smalti.paper.paper_strategy import PAPER_STRATEGIES, paper_strategy_named
 from smalti.records import Homographies, Landmarks, PairNumbers
+from smalti_lab.comparison_strategies import PAPER_STRATEGIES, paper_strategy_named
 
 Loop = ActiveLoop | PaperLoop
 
@@ -38,9 +38,9 @@ class Method:
         if self.strategy not in STRATEGIES:
             raise UnknownNameError("strategy", self.strategy, STRATEGIES)
         if self.strategy == SMALTI:
-            maps.family_named(self.family)
+            family_named(self.family)
         else:
-            paper_families.family_named(self.family)
+            linear_family_named(self.family)
 
     def start(
         self,
@@ -54,7 +54,7 @@ class Method:
     ) -> Loop:
         """Return the state before the first question."""
         if self.strategy == SMALTI:
-            family = maps.family_named(self.family)
+            family = family_named(self.family)
             return ActiveLoop.start(
                 frames, outline, chain, external=external, family=family, stop_rule=stop_rule, only=only
             )
@@ -64,7 +64,7 @@ class Method:
             chain,
             external=external,
             strategy=paper_strategy_named(self.strategy),
-            family=paper_families.family_named(self.family),
+            family=linear_family_named(self.family),
             stop_rule=stop_rule,
             only=only,
         )

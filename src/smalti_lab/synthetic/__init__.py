@@ -1,0 +1,1 @@
+"""Synthetic image sequences with exact truth: scenes, camera paths, degradations, video files."""

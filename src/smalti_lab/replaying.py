@@ -21,8 +21,7 @@ from smalti.geometry.homographies import PROJECTIVE, apply_map, family_named
 from smalti.geometry.outline import Outline
 from smalti.overlap.external_model import ExternalModel
 from smalti.overlap.weighted_signatures import WeightedSignatures
-from smalti.progress import Progress, Silence
-from smalti.progress import Step as OnStep
+from smalti.progress import Progress, Silence, Step as OnStep
 from smalti.project.entries import Role
 from smalti.project.project import Project
 from smalti.records import Answer, Homographies, Pair, PairNumbers, Points, Verdict
