@@ -1,7 +1,7 @@
 """Smalti: mosaics from video, with the fewest questions asked.
 
-The names in the block below are the public interface. They are imported when first used. `as` tells type checkers that a
-name is public.
+The names in the block below are the public interface. They are imported when first used. `as` tells type checkers that
+a name is public.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _HOMES = names_for_type_checkers(__loader__.get_source(__name__))  # type: ignore[name-defined]
-__all__ = [*_HOMES]
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence as SyntheticSequence
 
 _HOMES = names_for_type_checkers(__loader__.get_source(__name__))  # type: ignore[name-defined]
-__all__ = [*_HOMES]
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
