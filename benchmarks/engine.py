@@ -113,7 +113,7 @@ def main() -> int:
             for line in measured:
                 print(json.dumps(line) if options.json else _in_words(line), flush=True)
     if options.plot:
-        from growth import draw_growth  # noqa: PLC0415  # drawing must not count in the memory of those who measure
+        from growth import draw_growth  # drawing must not count in the memory of those who measure  # noqa: PLC0415
 
         draw_growth(lines).savefig(options.plot, dpi=130)
     return int(failed)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from smalti import ActiveLoop, OracleAgent, Outline, Pair, Suggestion
+from smalti import ActiveLoop, Outline, Pair, Suggestion
 from smalti.registration.keypoints import find_keypoints, match_keypoints
+from smalti_lab import OracleAgent
 from smalti_lab.experiments.worlds import CONTROL_POINTS
 from smalti_lab.synthetic.camera_path import wander
 from smalti_lab.synthetic.scene import procedural_scene

@@ -21,7 +21,7 @@ from smalti.project.entries import AnswerEntry, FrameEntry, Role
 from smalti.project.project import Project
 from smalti.project.project_lock import ProjectLock
 from smalti.records import Answer, Author, Pair, Suggestion, Verdict
-from smalti_lab import replay as difference
+from smalti_lab import replaying as difference
 from smalti_lab.experiments.methods import FrameMaps
 from smalti_lab.replaying import AS_ASKED, Difference, Order, Step, recollect, replay
 from smalti_lab.synthetic.camera_path import raster as raster_path

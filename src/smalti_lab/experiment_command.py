@@ -72,7 +72,9 @@ def run(options: argparse.Namespace) -> None:
     from tqdm import tqdm  # noqa: PLC0415
 
     from smalti_lab.experiments.experiment import experiment_named  # noqa: PLC0415
-    from smalti_lab.experiments.run_store import make_folder  # noqa: PLC0415
+    from smalti_lab.experiments.run_store import check_matplotlib, make_folder  # noqa: PLC0415
+
+    check_matplotlib()
     from smalti_lab.experiments.study import StudySettings, conduct_all  # noqa: PLC0415
     from smalti_lab.experiments.study_report import write_reports  # noqa: PLC0415
     from smalti_lab.experiments.study_summary import summarise  # noqa: PLC0415

@@ -257,7 +257,7 @@ def test_ctrl_c_in_a_compiled_kernel_is_an_interrupt_too(monkeypatch, capsys):
         except SystemError as error:
             raise SystemError("returned a result with an exception set") from error
 
-    monkeypatch.setattr("smalti.cli.build_command.run", fail)
+    monkeypatch.setattr("smalti.cli.build_command.run_build", fail)
     assert main(["build", "nowhere.mp4"]) == 130
     assert capsys.readouterr().err == "smalti: interrupted; the same command goes on where it stopped\n"
 
@@ -266,6 +266,6 @@ def test_any_other_system_error_is_not_hidden(monkeypatch):
     def fail(options):
         raise SystemError("something else")
 
-    monkeypatch.setattr("smalti.cli.build_command.run", fail)
+    monkeypatch.setattr("smalti.cli.build_command.run_build", fail)
     with pytest.raises(SystemError, match="something else"):
         main(["build", "nowhere.mp4"])

@@ -7,15 +7,15 @@ import argparse
 import av
 import pytest
 
-from smalti.cli import project_commands as film
 from smalti.cli.main import INTERRUPTED, main
+from smalti.cli.project_commands import add_film
 from smalti.errors import ProjectError
 from tests.film.projects import Plan, make_project
 
 
 def run(*words):
     parser = argparse.ArgumentParser()
-    film.add_to(parser.add_subparsers())
+    add_film(parser.add_subparsers())
     options = parser.parse_args(["film", *map(str, words)])
     options.run(options)
 

@@ -191,7 +191,7 @@ def test_an_image_that_cannot_be_a_frame_is_refused_by_name(kind, tmp_path, capf
     save_many(tmp_path, ["a.png", "c.png"])
     write, message = BAD[kind]
     write(tmp_path)
-    with pytest.raises(InputError, match=message) as caught:  # noqa: PT012 (some damage shows only on reading)
+    with pytest.raises(InputError, match=message) as caught:  # noqa: PT012
         source = open_source(tmp_path)
         list(source.read_many(range(len(source))))
     assert "\n" not in str(caught.value)

@@ -16,8 +16,8 @@ from smalti.overlap.position_bounds import quick_probability
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.paper.haralick import Haralick
 from smalti.paper.paper_loop import PaperLoop
-from smalti.paper.paper_strategy import Xia
 from smalti.records import Answer, Author, Landmarks, Pair, Verdict
+from smalti_lab.comparison_strategies import Xia
 from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, World, circle, raster
 
 SEED = 4

@@ -17,20 +17,18 @@ from smalti.overlap.normal_probability import rectangle_probability
 from smalti.overlap.position_bounds import probability_bounds
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.paper.paper_loop import PaperLoop
-from smalti.paper.paper_strategy import (
+from smalti.paper.paper_strategy import Paper, PaperStrategy, search_rewards
+from smalti.records import Answer, Landmarks, Pair, Verdict
+from smalti_lab.comparison_strategies import (
     PAPER_STRATEGIES,
     Elibol,
     ExternalOnly,
-    Paper,
-    PaperStrategy,
     PositionOnly,
     Sawhney,
     Xia,
     arc_lengths,
     paper_strategy_named,
-    search_rewards,
 )
-from smalti.records import Answer, Landmarks, Pair, Verdict
 from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, World, circle, raster
 
 EVERYTHING = 10**6

@@ -14,7 +14,7 @@ from tests.project.processes import run, whole_answers
 ANSWER_UNTIL_KILLED = """
 import sys
 from pathlib import Path
-from smalti.project.store import Store
+from smalti.project.answer_store import Store
 from tests.project.entries import yes
 
 store = Store.create(Path(sys.argv[1]))
@@ -28,7 +28,7 @@ while True:
 CHANGE_UNTIL_KILLED = """
 import sys
 from pathlib import Path
-from smalti.project.store import Store
+from smalti.project.answer_store import Store
 from smalti.records import Author, Pair
 from tests.project.acts import PAIRS, given
 

@@ -25,7 +25,7 @@ PAGE = "smalti annotate, http://127.0.0.1:8000/"
 HOLD = """
 import sys
 from pathlib import Path
-from smalti.project.lock import ProjectLock
+from smalti.project.project_lock import ProjectLock
 
 with ProjectLock(Path(sys.argv[1]), sys.argv[2]) as lock:
     print("held", flush=True)
@@ -39,7 +39,7 @@ RACE = """
 import sys, time
 from pathlib import Path
 from smalti.errors import ProjectError
-from smalti.project.lock import ProjectLock
+from smalti.project.project_lock import ProjectLock
 
 folder = Path(sys.argv[1])
 print("ready", flush=True)
@@ -156,7 +156,7 @@ def test_a_process_forked_off_does_not_release_the_lock_of_its_parent(tmp_path):
 import os, sys
 from pathlib import Path
 from smalti.errors import ProjectError
-from smalti.project.lock import ProjectLock
+from smalti.project.project_lock import ProjectLock
 
 lock = ProjectLock(Path(sys.argv[1]), "parent").acquire()
 child = os.fork()
@@ -238,7 +238,7 @@ import sys
 from pathlib import Path
 sys.modules["fcntl"] = None
 sys.platform = "win32"
-from smalti.project.lock import ProjectLock
+from smalti.project.project_lock import ProjectLock
 with ProjectLock(Path(sys.argv[1]), "smalti build") as lock:
     lock.describe("smalti annotate")
 print("done")

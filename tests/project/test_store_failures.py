@@ -19,7 +19,7 @@ FILL_THE_DISK = """
 import resource, sys
 from pathlib import Path
 from smalti.errors import OutputError
-from smalti.project.store import Store
+from smalti.project.answer_store import Store
 from tests.project.entries import yes
 
 path = Path(sys.argv[1])

@@ -86,7 +86,7 @@ class CheckLandmarks(Message):
 class Side(StrEnum):
     """One of the two frames of a pair."""
 
-    I = "i"  # noqa: E741 the paper's name for the earlier frame
+    I = "i"  # noqa: E741
     J = "j"
 
 

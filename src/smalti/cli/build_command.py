@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from smalti.project.project import Project
+if TYPE_CHECKING:
+    from smalti.project.project import Project
 
 # Named here too, so that help needs not import the engine; a test keeps them the same.
 METHODS = ("smalti", "paper")

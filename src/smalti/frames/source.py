@@ -108,7 +108,7 @@ def list_folder(folder: Path) -> list[Path]:
 
 def list_pattern(pattern: str) -> list[Path]:
     """List the images whose paths match the pattern, in natural order."""
-    matches = glob.glob(pattern, recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
+    matches = glob.glob(pattern, recursive=True)  # noqa: PTH207
     return _pick(Path(pattern), map(Path, matches))
 
 

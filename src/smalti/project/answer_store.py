@@ -13,6 +13,7 @@ from smalti.errors import ChangedMeanwhileError, NothingToUndoError, PairError, 
 from smalti.project.database import (
     LOG_COLUMNS,
     Database,
+    check_version,
     make_tables,
     pack_answer,
     pack_placement,
@@ -20,7 +21,6 @@ from smalti.project.database import (
     unpack_placement,
 )
 from smalti.project.entries import Act, AnswerEntry, FrameEntry, History, LinkEntry, LinkState, LogEntry, Placement
-from smalti.project.migration import bring_up_to_date
 from smalti.records import Author, Pair
 
 FILE_NAME = "project.sqlite"
@@ -40,7 +40,7 @@ class Store:
         database = Database(path)
         try:
             make_tables(database)
-            bring_up_to_date(database)
+            check_version(database)
         except BaseException:
             database.close()
             raise
@@ -48,12 +48,12 @@ class Store:
 
     @classmethod
     def open(cls, path: Path) -> Store:
-        """Open a file that is there; one of an older format is brought to this one, and a copy of it kept."""
+        """Open a file that is there."""
         if not path.is_file():
             raise ProjectError(f"{path.parent}: is not a Smalti project, {path.name} is missing; build one first")
         database = Database(path)
         try:
-            bring_up_to_date(database)
+            check_version(database)
         except BaseException:
             database.close()
             raise

@@ -92,7 +92,7 @@ def _damaged(path: Path, why: str = "") -> ProjectError:
     return ProjectError(f"{path}: is damaged or not a project's file{why}; restore it, or build anew")
 
 
-VERSION = 3
+VERSION = 4
 
 LOG = (
     """CREATE TABLE log (
@@ -118,6 +118,26 @@ _TABLES = (
     sigma_px REAL NOT NULL)""",
     "CREATE TABLE stage (name TEXT PRIMARY KEY, seconds REAL NOT NULL)",
 )
+
+
+def check_version(database: Database) -> None:
+    """Refuse a file of another format."""
+    rows = database.read("SELECT value FROM fact WHERE name = 'version'")
+    try:
+        version = int(rows[0][0])
+    except (LookupError, ValueError, TypeError):
+        raise database.damaged() from None
+    if version == VERSION:
+        return
+    if version > VERSION:
+        raise ProjectError(
+            f"{database.path}: was written by a newer Smalti (format {version}, this one knows {VERSION}); "
+            "update Smalti"
+        )
+    raise ProjectError(
+        f"{database.path}: was written by a development version before 0.2.0 (format {version}, this one knows "
+        f"{VERSION}); build it again into another folder, or open it with the version that wrote it"
+    )
 
 
 def make_tables(database: Database) -> None:

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import matplotlib as mpl
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
@@ -124,9 +124,9 @@ def _map_coverage(coverage: NDArray[np.uint16]) -> Map:
     )
 
 
-def _draw_scale(name: str, *marks: str) -> Markup:
+def _draw_scale(scale: int, *marks: str) -> Markup:
     """Return a bar of the scale's colours with words below it, spread evenly."""
-    stops = ",".join(f"#{colour.tobytes().hex()}" for colour in shade(name, np.linspace(0.0, 1.0, 9)))
+    stops = ",".join(f"#{colour.tobytes().hex()}" for colour in shade(scale, np.linspace(0.0, 1.0, 9)))
     bar = element("span", style=f"background:linear-gradient(90deg,{stops})", class_="bar", aria_hidden="true")
     return element("div", bar, *(element("span", mark) for mark in marks), class_="scale")
 
@@ -142,7 +142,7 @@ def _round_up(value: float) -> float:
 Colours = NDArray[np.uint8]
 """(n, 3)."""
 
-UNCERTAINTY, COVERAGE = "viridis", "cividis"
+UNCERTAINTY, COVERAGE = cv2.COLORMAP_VIRIDIS, cv2.COLORMAP_CIVIDIS
 
 NUMBER_BITS = 5
 """The lowest ones of red, green and blue of a frame's colour hold its number, for the script; nobody sees them."""
@@ -156,10 +156,10 @@ SATURATION = 0.5
 LIGHTNESS = (0.95, 0.55)
 
 
-def shade(name: str, shares: NDArray[np.float64]) -> Colours:
+def shade(scale: int, shares: NDArray[np.float64]) -> Colours:
     """Return the colours of a scale at shares (n,) of its length, 0 to 1."""
-    colours: Colours = (255 * np.asarray(mpl.colormaps[name](shares))[:, :3]).round().astype(np.uint8)
-    return colours
+    steps = np.clip(256 * shares, 0, 255).astype(np.uint8)
+    return np.ascontiguousarray(cv2.applyColorMap(steps[:, None], scale)[:, 0, ::-1])
 
 
 def colour_numbers(count: int) -> Colours:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 from dataclasses import asdict, astuple
@@ -10,11 +11,17 @@ from pathlib import Path
 import numpy as np
 
 from smalti import __version__
-from smalti.errors import OutputError
+from smalti.errors import OutputError, UsageError
 from smalti_lab.experiments.runs import Row, Run, RunSettings
 
 UNFINISHED = ".unfinished"
 """The folder, in that of the study, that holds finished runs until all are."""
+
+
+def check_matplotlib() -> None:
+    """Say in one line what to install before hours of work that end with a figure."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise UsageError("figures need matplotlib, which is not installed: pip install 'smalti[lab]'")
 
 
 def make_folder(folder: Path) -> Path:

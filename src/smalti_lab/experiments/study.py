@@ -223,7 +223,7 @@ _answers: SimpleQueue[None] | None = None
 
 def _prepare_worker(answers: SimpleQueue[None]) -> None:
     """Let the parent alone handle an interrupt, and remember where to report answers."""
-    global _answers  # noqa: PLW0603 - a worker process is one for life
+    global _answers  # noqa: PLW0603
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _answers = answers
 

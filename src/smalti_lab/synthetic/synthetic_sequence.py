@@ -56,7 +56,7 @@ class MadeFrames(ABC):
         for index in indices:
             yield index, self.frame(index)
 
-    def close(self) -> None:  # noqa: B027  # a source has to have it
+    def close(self) -> None:  # a source has to have it  # noqa: B027
         """Do nothing: no file is open."""
 
     def __enter__(self) -> Self:
