@@ -40,9 +40,9 @@ from flights import load, spread
 from smalti.active_loop import ActiveLoop, StopRule
 from smalti.agents.agent import Agent
 from smalti.records import Pair, PairNumbers, Transforms
-from smalti.suggestion.candidates import Prospect
-from smalti.suggestion.expected_gain import Lessons, shared_points
-from smalti.suggestion.pair_survey import Seen
+from smalti.suggestion.candidates import CandidatePairs
+from smalti.suggestion.expected_gain import ExpectedGain, shared_points
+from smalti.suggestion.pair_survey import SurveyedPairs
 from smalti.suggestion.state_view import View
 from smalti.suggestion.strategy import Smalti
 from smalti_lab.experiments.experiment import EXPERIMENTS, Experiment
@@ -50,7 +50,7 @@ from smalti_lab.experiments.methods import SMALTI, FrameMaps, Method
 from smalti_lab.experiments.wander import wander
 from smalti_lab.experiments.worlds import OUTLINE, World, raster
 
-HELD = 100.0
+GAUGE_DIRECTIONS = 100.0
 """Information that holds the first frame."""
 
 ENOUGH_GAP = 0.01
@@ -102,17 +102,17 @@ class Design:
         rows = residual_rows(shifts, roots)
         loop = np.diff(pairs, axis=1)[:, 0] > 1
         known = information(pairs[~loop], rows[~loop], world.frames).toarray()
-        known[:6, :6] += HELD * np.eye(6)
+        known[:6, :6] += GAUGE_DIRECTIONS * np.eye(6)
         matter = information(pairs, rows / np.sqrt(np.sum(moments[:, 2, 2])), world.frames)
         return cls(pairs[loop], rows[loop], matter, np.linalg.inv(known))
 
     @classmethod
-    def of_lessons(cls, lessons: Lessons, mattering: Seen, weight: NDArray[np.float64]) -> Design:
+    def of_lessons(cls, expected_gain: ExpectedGain, mattering: SurveyedPairs, weight: NDArray[np.float64]) -> Design:
         """Take what Smalti knows of candidates, and all pairs that matter (m,) instead of a sample."""
-        links, known = lessons.links, lessons.covariance
-        rows = np.concatenate([links.by_i, links.by_j], axis=2) * np.sqrt(lessons.likely)[:, None, None]
+        links, known = expected_gain.links, expected_gain.covariance
+        rows = np.concatenate([links.by_i, links.by_j], axis=2) * np.sqrt(expected_gain.likely)[:, None, None]
         middles = shared_points(mattering.centres, known.outline)[0].mean(axis=1, keepdims=True)
-        errors = known.relations(mattering.pairs, middles, np.sqrt(weight / weight.sum())[:, None])
+        errors = known.predicted_links(mattering.pairs, middles, np.sqrt(weight / weight.sum())[:, None])
         matter = information(mattering.pairs, np.concatenate([errors.by_i, errors.by_j], axis=2), known.frames)
         size = matter.shape[0]
         covariance = known.carry(np.eye(size).reshape(known.frames, -1, size)).reshape(size, size)
@@ -312,12 +312,12 @@ def compare(experiment: Experiment, seed: int, counts: Sequence[int], before: in
     assert isinstance(start, ActiveLoop)
     course = [start, *start.run(agent)]
     state = course[min(before, len(course) - 1)]
-    lessons, mattering, weight = look(state.view, None if likely else experiment.overlapping)
-    design = Design.of_lessons(lessons, mattering, weight)
+    expected_gain, mattering, weight = look(state.view, None if likely else experiment.overlapping)
+    design = Design.of_lessons(expected_gain, mattering, weight)
     exact, _ = design.greedy(max(counts))
     found = []
     for count in counts:
-        greedy = [n for n, *_ in Smalti().choose(lessons, count)]
+        greedy = [n for n, *_ in Smalti().choose(expected_gain, count)]
         began = time.perf_counter()
         weights, bound_px = design.relaxed(greedy)
         seconds = time.perf_counter() - began
@@ -339,20 +339,20 @@ def compare(experiment: Experiment, seed: int, counts: Sequence[int], before: in
     return found
 
 
-def look(view: View, overlapping: PairNumbers | None) -> tuple[Lessons, Seen, NDArray[np.float64]]:
+def look(view: View, overlapping: PairNumbers | None) -> tuple[ExpectedGain, SurveyedPairs, NDArray[np.float64]]:
     """Return what candidates would teach, and the pairs that matter with their weights.
 
     Where it is known which pairs overlap, candidates are those of them that may be asked.
     """
     if overlapping is None:
-        prospect = Prospect.of(view)
-        return prospect.lessons(view), prospect.mattering, prospect.weight
+        prospect = CandidatePairs.of(view)
+        return prospect.expected_gain(view), prospect.mattering, prospect.weight
     candidates = overlapping[view.may_be_asked(overlapping)]
-    mattering, weight = Seen.of(view, overlapping), np.ones(len(overlapping))
-    lessons = Lessons.of(
-        view.estimate, view.covariance, Seen.of(view, candidates), np.ones(len(candidates)), mattering, weight
+    mattering, weight = SurveyedPairs.of(view, overlapping), np.ones(len(overlapping))
+    expected_gain = ExpectedGain.of(
+        view.estimate, view.covariance, SurveyedPairs.of(view, candidates), np.ones(len(candidates)), mattering, weight
     )
-    return lessons, mattering, weight
+    return expected_gain, mattering, weight
 
 
 def largest(weights: NDArray[np.float64], count: int) -> list[int]:

@@ -84,7 +84,7 @@ def main() -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Course:
+class StateHistory:
     """A run: numbers after every answer (queries + 1,), px; one that ends early keeps its last."""
 
     delivered: NDArray[np.float64]
@@ -97,8 +97,8 @@ class Course:
 class Comparison:
     """Both methods on one set and seed."""
 
-    paper: Course
-    smalti: Course
+    paper: StateHistory
+    smalti: StateHistory
     floor_px: float
     landmarks_px: float  # noise of the landmarks that judge
     readme_floor_px: float | None
@@ -163,7 +163,7 @@ def beyond_triangles(start: ActiveLoop, best: ActiveLoop) -> float:
     return float(np.sqrt(np.median(squares) / MEDIAN_CHI2)) / start.estimate.local_noise
 
 
-def follow(experiment: Caliterra, start: Loop, agent: Agent, queries: int) -> Course:
+def follow(experiment: Caliterra, start: Loop, agent: Agent, queries: int) -> StateHistory:
     """Ask, and measure the mosaic as delivered after every answer."""
     finish = experiment.finish(start)
     rows: list[tuple[float, float, float, float]] = []
@@ -176,7 +176,7 @@ def follow(experiment: Caliterra, start: Loop, agent: Agent, queries: int) -> Co
         rows.append((errors[0], errors[1], state.predicted_error_px, state.error_bound_px))
         before = state
     rows += rows[-1:] * (queries + 1 - len(rows))
-    return Course(*np.array(rows).T)
+    return StateHistory(*np.array(rows).T)
 
 
 def answer_all(start: ActiveLoop, experiment: Caliterra, agent: Agent) -> ActiveLoop:

@@ -36,8 +36,8 @@ from PIL import Image
 from smalti.active_loop import ActiveLoop, StopRule
 from smalti.annotation.opening import LEAST_PART
 from smalti.building.build_settings import BuildSettings
-from smalti.building.preparation import Groundwork, lay_groundwork
-from smalti.engine.links import fit_link, seen_and_rows
+from smalti.building.preparation import Preparation, prepare
+from smalti.engine.links import fit_link, projected_and_rows
 from smalti.errors import UsageError
 from smalti.geometry.homographies import PROJECTIVE
 from smalti.geometry.lens import Lens
@@ -139,11 +139,11 @@ def main() -> None:
             sequence = record(seed, options.frames, disturbed)
             with tempfile.TemporaryDirectory() as folder:
                 begin = time.perf_counter()
-                groundwork, project = prepare(sequence, Path(folder))
-                chains.append(judge_chain(sequence, groundwork, seed, time.perf_counter() - begin))
+                preparation, project = prepare_recorded(sequence, Path(folder))
+                chains.append(judge_chain(sequence, preparation, seed, time.perf_counter() - begin))
                 print(chains[-1], file=sys.stderr, flush=True)
                 for strategy in options.strategies:
-                    used, states = perform(strategy, sequence, groundwork, project, seed, options.answers)
+                    used, states = perform(strategy, sequence, preparation, project, seed, options.answers)
                     tabled = [state for state in states if len(state.answers) in TABLED]
                     rows += [measure(sequence, used, state, strategy, seed) for state in tabled]
                     print(rows[-1], file=sys.stderr, flush=True)
@@ -151,7 +151,7 @@ def main() -> None:
                         for answers in (0, PICTURED):
                             name = f"mosaic-{disturbed:g}-{answers}.jpg"
                             draw_mosaic(sequence, used, states[min(answers, len(states) - 1)], options.out / name)
-                attempts += count_attempts(sequence, groundwork, seed)
+                attempts += count_attempts(sequence, preparation, seed)
                 project.close()
             write_csv(options.out / "chain.csv", [asdict(row) for row in chains])
             write_csv(options.out / "curves.csv", [asdict(row) for row in rows])
@@ -171,35 +171,35 @@ def record(seed: int, frames: int, disturbed: float) -> Recorded:
     return sequence
 
 
-def prepare(sequence: Recorded, folder: Path) -> tuple[Groundwork, Project]:
+def prepare_recorded(sequence: Recorded, folder: Path) -> tuple[Preparation, Project]:
     """Do what the product does before the first question."""
     settings = BuildSettings()
     project = Project.begin(folder / "project", sequence, "synthetic", settings.binding())
     project.source = sequence
-    return lay_groundwork(project, sequence, settings, None, Silence(), LEAST_PART), project
+    return prepare(project, sequence, settings, None, Silence(), LEAST_PART), project
 
 
-def own_start(groundwork: Groundwork) -> ActiveLoop:
+def own_start(preparation: Preparation) -> ActiveLoop:
     """Return the product's loop before the first question."""
-    assert isinstance(groundwork.start, ActiveLoop)
-    return groundwork.start
+    assert isinstance(preparation.start, ActiveLoop)
+    return preparation.start
 
 
-def judge_chain(sequence: Recorded, groundwork: Groundwork, seed: int, seconds: float) -> ChainRow:
+def judge_chain(sequence: Recorded, preparation: Preparation, seed: int, seconds: float) -> ChainRow:
     """Compare every link of the chain with the truth."""
     clear = sequence.disturbance == Disturbance.NONE
     by_pair = {}
-    for landmarks in groundwork.chain.links:
-        pair = Pair(groundwork.used[landmarks.pair.i], groundwork.used[landmarks.pair.j])
+    for landmarks in preparation.chain.links:
+        pair = Pair(preparation.used[landmarks.pair.i], preparation.used[landmarks.pair.j])
         by_pair[pair] = link_error(sequence, landmarks.of_pair(pair))
     consecutive = [Pair(n, n + 1) for n in range(len(sequence) - 1) if clear[n] and clear[n + 1]]
     errors = np.array([by_pair[pair] for pair in consecutive if pair in by_pair])
-    parts = np.bincount(groundwork.start.part)
+    parts = np.bincount(preparation.start.part)
     return ChainRow(
         seed=seed,
         disturbed=sequence.settings.disturbed,
         usable=int(clear.sum()),
-        used=len(groundwork.used),
+        used=len(preparation.used),
         pairs=len(consecutive),
         registered=len(errors),
         median_px=float(np.median(errors[:, 0])),
@@ -207,7 +207,7 @@ def judge_chain(sequence: Recorded, groundwork: Groundwork, seed: int, seconds: 
         ratio=float(np.sqrt(np.mean(errors[:, 0] ** 2) / np.mean(errors[:, 1] ** 2))),
         wrong=sum(error > 5.0 for error, _ in by_pair.values()),
         parts=int((parts >= LEAST_PART).sum()),
-        noise=own_start(groundwork).estimate.local_noise,
+        noise=own_start(preparation).estimate.local_noise,
         seconds=seconds,
     )
 
@@ -218,7 +218,7 @@ def link_error(sequence: Recorded, landmarks: Landmarks) -> tuple[float, float]:
     link = fit_link(landmarks, outline)
     centre = np.array(outline.centre)
     true = sequence.points_in(landmarks.pair.i, landmarks.pair.j, landmarks.points_j)
-    seen, rows = seen_and_rows(link.i_from_j, (landmarks.points_j - centre) / outline.unit)
+    seen, rows = projected_and_rows(link.i_from_j, (landmarks.points_j - centre) / outline.unit)
     off = seen * outline.unit + centre - true
     # RᵀR is the information of the map's entries, of which `rows` say how they move a point.
     basis = PROJECTIVE.by_entry.T
@@ -240,22 +240,22 @@ class InEngine:
 
 
 def perform(
-    strategy: str, sequence: Recorded, groundwork: Groundwork, project: Project, seed: int, answers: int
+    strategy: str, sequence: Recorded, preparation: Preparation, project: Project, seed: int, answers: int
 ) -> tuple[list[int], list[Loop]]:
     """Return the frames that a strategy knows, by their numbers in the source, and the states after every answer."""
     disturbed = np.flatnonzero(sequence.disturbance != Disturbance.NONE)
     person = SimulatedPerson(sequence.points_in, sequence.field, disturbed.tolist(), seed=seed)
-    used = list(groundwork.used)
+    used = list(preparation.used)
     start: Loop
     if strategy == SMALTI:
-        own = own_start(groundwork)
+        own = own_start(preparation)
         start = replace(own, ground=replace(own.ground, stop_rule=StopRule(answers)))
     else:
-        joined = np.flatnonzero(groundwork.start.part == 0).tolist()
+        joined = np.flatnonzero(preparation.start.part == 0).tolist()
         place = {frame: n for n, frame in enumerate(joined)}
         chain = [
             landmarks.of_pair(Pair(place[landmarks.pair.i], place[landmarks.pair.j]))
-            for landmarks in groundwork.chain.links
+            for landmarks in preparation.chain.links
             if landmarks.pair.i in place and landmarks.pair.j in place
         ]
         looks = project.cache.array("signatures")
@@ -295,13 +295,13 @@ def largest_mosaic(used: Sequence[int], state: Loop) -> tuple[list[int], FrameMa
     return [used[n] for n in inside.tolist()], maps
 
 
-def count_attempts(sequence: Recorded, groundwork: Groundwork, seed: int) -> list[dict[str, float]]:
+def count_attempts(sequence: Recorded, preparation: Preparation, seed: int) -> list[dict[str, float]]:
     """Return how many pairs look more alike than a threshold, and how many of them overlap."""
-    probability = pairwise(groundwork.start.external).of_pairs
-    frames = len(groundwork.used)
+    probability = pairwise(preparation.start.external).of_pairs
+    frames = len(preparation.used)
     pairs = np.argwhere(np.triu(np.ones((frames, frames), dtype=bool), 2))
     likely = probability(pairs)
-    numbers = np.array(groundwork.used)[pairs]
+    numbers = np.array(preparation.used)[pairs]
     overlapping = {tuple(pair) for pair in sequence.overlapping_pairs(0.15).tolist()}
     truth = np.array([tuple(pair) in overlapping for pair in numbers.tolist()])
     return [

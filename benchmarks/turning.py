@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from claims import print_table
 from smalti.engine.equations import System
 from smalti.engine.estimate import Estimate, begin
-from smalti.engine.link_prediction import Relations
+from smalti.engine.link_prediction import PredictedLinks
 from smalti.engine.links import Link, fit_link
 from smalti.geometry.homographies import AFFINE, ROTATION
 from smalti.records import Landmarks, Pair
@@ -80,11 +80,11 @@ def stated_variance(estimate: Estimate, reference: int) -> float:
     pairs = np.sort(np.column_stack([others, np.full(len(others), reference)]), axis=1)
     maps = estimate.solution.maps
     relative = np.linalg.inv(maps[pairs[:, 0]]) @ maps[pairs[:, 1]]
-    moved = Relations.of_increments(pairs, relative, np.linalg.inv(relative))
+    moved = PredictedLinks.of_increments(pairs, relative, np.linalg.inv(relative))
     # The turn of an increment is half of what its entries below and above the diagonal differ by.
     turn = AFFINE.by_entry[ROTATION][None] / 2.0
-    rows = Relations(pairs, turn @ moved.by_i, turn @ moved.by_j)
-    return float(np.mean(estimate.covariance.of_relations(rows)))
+    rows = PredictedLinks(pairs, turn @ moved.by_i, turn @ moved.by_j)
+    return float(np.mean(estimate.covariance.of_predicted_links(rows)))
 
 
 def link(n: int, angle: float, rng: np.random.Generator) -> Link:

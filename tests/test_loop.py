@@ -294,7 +294,7 @@ def test_a_lens_that_is_given_is_taken_and_one_that_is_not_is_looked_for():
     chain = [some.see(pair, rng, count=40, noise=0.1) for pair in some.chain]
     assert ActiveLoop.start(FRAMES, OUTLINE, chain, lens=lens).lens is lens
     assert ActiveLoop.start(FRAMES, OUTLINE, chain).lens.stretch == pytest.approx(lens.stretch, rel=0.2)
-    assert ActiveLoop.start(FRAMES, OUTLINE, chain, family=SIMILARITY).lens.is_straight
+    assert ActiveLoop.start(FRAMES, OUTLINE, chain, family=SIMILARITY).lens.is_undistorted
 
 
 # What is learned from answers

@@ -11,7 +11,7 @@ import pytest
 
 from smalti.building.build_settings import BuildSettings
 from smalti.building.chain import register_chain
-from smalti.building.preparation import LONGEST_TIE, lay_groundwork
+from smalti.building.preparation import LONGEST_TIE, prepare
 from smalti.building.source_questions import Questions
 from smalti.errors import ProjectError, UnknownNameError, UsageError
 from smalti.frames.source import open_source
@@ -209,15 +209,15 @@ def test_the_state_before_the_first_question_is_that_of_a_build(tmp_path):
         open_source(write_images(tmp_path / "images", images)) as source,
         Project.begin(tmp_path / "out", source, str(tmp_path / "images"), BINDING) as project,
     ):
-        groundwork = lay_groundwork(project, source, settings, matcher, Silence())
-        *_, last = groundwork.start.run(groundwork.questions.asking(Role.LOOP))
+        preparation = prepare(project, source, settings, matcher, Silence())
+        *_, last = preparation.start.run(preparation.questions.asking(Role.LOOP))
         known = recollect(project)
         order = replay(project, ["smalti"]).orders[1]
-    assert known.used == groundwork.used
-    assert known.start.chain.keys() == groundwork.start.chain.keys()
-    np.testing.assert_array_equal(known.start.mosaic_from_frame, groundwork.start.mosaic_from_frame)
+    assert known.used == preparation.used
+    assert known.start.chain.keys() == preparation.start.chain.keys()
+    np.testing.assert_array_equal(known.start.mosaic_from_frame, preparation.start.mosaic_from_frame)
     # Other pairs may be asked, so other ones are looked at closely.
-    assert known.start.predicted_error_px == pytest.approx(groundwork.start.predicted_error_px, rel=1e-6)
+    assert known.start.predicted_error_px == pytest.approx(preparation.start.predicted_error_px, rel=1e-6)
     assert order.steps[-1].predicted_error_px == pytest.approx(last.predicted_error_px, rel=1e-6)
     assert [Pair(known.used.index(s.pair.i), known.used.index(s.pair.j)) for s in order.steps[1:]] == [
         answer.pair for answer in last.answers

@@ -27,11 +27,11 @@ from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.overlap.external_model import ExternalModel, NoExternalModel, pairwise
 from smalti.records import Answer, Author, Expectation, Homographies, Landmarks, Pair, PairNumbers, Suggestion, Verdict
-from smalti.suggestion.appearance_evidence import steadied
+from smalti.suggestion.appearance_evidence import pooled
 from smalti.suggestion.posterior import Posterior
-from smalti.suggestion.predicted_error import Outlook
+from smalti.suggestion.predicted_error import Prediction
 from smalti.suggestion.state_view import CLOSEST_ASKED, Answered, GivenUp, View
-from smalti.suggestion.strategy import Smalti, Strategy
+from smalti.suggestion.strategy import JointStrategy, Smalti, Strategy
 
 FEWEST_REFUSALS, MOST_REFUSALS = 6, 60
 """Refusals, two more for every frame it has, after which a part that nothing joins is not asked about any more, nor
@@ -69,7 +69,7 @@ class Ground:
     first: Estimate  # of the chain alone
     lens: Lens  # through which the landmarks of links are straightened
     untrained: ExternalModel
-    steady: ExternalModel  # the same by what is seen around frames
+    pooled: ExternalModel  # the same by what is seen around frames
     strategy: Strategy
     stop_rule: StopRule
     least_part: int = 1
@@ -148,7 +148,7 @@ class ActiveLoop(AnsweredLoop[Link]):
             first=first,
             lens=lens,
             untrained=external,
-            steady=steadied(external, first, as_numbers(sorted(by_pair))),
+            pooled=pooled(external, first, as_numbers(sorted(by_pair))),
             strategy=Smalti() if strategy is None else strategy,
             stop_rule=StopRule() if stop_rule is None else stop_rule,
             least_part=least_part,
@@ -228,24 +228,24 @@ class ActiveLoop(AnsweredLoop[Link]):
             answered,
             self._given_up,
             ground.only,
-            ground.steady,
-            cautious=self._confirms(answered.apart),
+            ground.pooled,
+            conservative=self._confirms(answered.apart),
         )
 
     @property
     def predicted_error_px(self) -> float:
         """The error of the mosaic, predicted without ground truth; of every part where nothing joins them."""
-        return self.outlook.error_px
+        return self.prediction.error_px
 
     @property
     def error_bound_px(self) -> float:
         """What the error is below nine times of ten."""
-        return self.outlook.bound_px
+        return self.prediction.bound_px
 
     @cached_property
-    def outlook(self) -> Outlook:
+    def prediction(self) -> Prediction:
         """The error now and after the next answers, and whether these are worth while."""
-        return Outlook.of(self.view)
+        return Prediction.of(self.view)
 
     @cached_property
     def posterior(self) -> Posterior:
@@ -308,7 +308,7 @@ class ActiveLoop(AnsweredLoop[Link]):
         """Return the best suggestions of which no two join the same neighbourhoods."""
         if count == 1:
             return [] if self.best is None else [self.best]
-        if getattr(self.strategy, "joint", False):
+        if isinstance(self.strategy, JointStrategy) and self.strategy.joint:
             return self.suggest(count)
         chosen: list[Suggestion] = []
         for suggestion in self.suggest(CANDIDATES_OF_BATCH * count):
@@ -376,8 +376,8 @@ class ActiveLoop(AnsweredLoop[Link]):
         )
         if verdict is not Verdict.YES:
             return pairs
-        believed = [pair not in rejected for pair in self.ground.chain_order]
-        return np.concatenate([pairs, self.ground.chain_pairs[believed]])
+        accepted = [pair not in rejected for pair in self.ground.chain_order]
+        return np.concatenate([pairs, self.ground.chain_pairs[accepted]])
 
 
 def as_numbers(pairs: Iterable[Pair]) -> PairNumbers:

@@ -14,7 +14,7 @@ EXPERIMENTS = ("raster", "circle", "wander", "caliterra")
 STRATEGIES = ("smalti", "paper", "external-only", "position-only", "elibol", "sawhney", "xia")
 DEFAULT_STRATEGIES = STRATEGIES[1:6]
 FAMILIES = ("translation", "rigid", "similarity", "affine", "projective")
-LOOKS = ("own", "none", "uninformative", "adversarial", "overconfident")
+APPEARANCES = ("own", "none", "uninformative", "adversarial", "overconfident")
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -46,7 +46,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "frames projective)",
     )
     parser.add_argument(
-        "--looks", default="own", metavar="KIND", help=f"what is told of looks: {', '.join(LOOKS)} (own)"
+        "--appearance",
+        default="own",
+        metavar="KIND",
+        help=f"what methods know about appearance: {', '.join(APPEARANCES)} (own)",
     )
     parser.add_argument(
         "--chain-noise", type=float, default=1.0, metavar="F", help="real noise of the chain over what it says (1)"
@@ -90,7 +93,7 @@ def run(options: argparse.Namespace) -> None:
             seeds=_whole_numbers(options.seeds),
             strategies=tuple(strategy.strip() for strategy in options.strategies.split(",")),
             family=options.family,
-            looks=options.looks,
+            appearance=options.appearance,
             chain_noise=options.chain_noise,
             batch=options.batch,
         )

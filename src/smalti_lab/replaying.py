@@ -149,7 +149,7 @@ class Recollection:
 
     used: tuple[int, ...]  # numbers in the source of the frames that the engine knows
     start: ActiveLoop  # that asks about answered pairs only
-    looks: ExternalModel
+    appearance: ExternalModel
     answers: tuple[Answer, ...]  # in the order in which they were given
     agent: Agent  # gives them again
 
@@ -163,7 +163,7 @@ class Recollection:
             self.start.frames,
             self.start.outline,
             list(self.start.chain.values()),
-            external=self.looks,
+            external=self.appearance,
             only=as_numbers(answer.pair for answer in self.answers),
         )
 
@@ -175,8 +175,8 @@ def recollect(project: Project) -> Recollection:
     question, though a build that comes upon it gives the same answer again.
     """
     used = tuple(frame.number for frame in project.frames if not frame.reason)
-    looks = project.cache.array("signatures")
-    if looks is None:
+    appearance = project.cache.array("signatures")
+    if appearance is None:
         raise ProjectError(
             f"{project.folder}: the looks of its frames are not in its folder cache; run smalti build or smalti "
             "annotate as before, which computes them"
@@ -192,11 +192,11 @@ def recollect(project: Project) -> Recollection:
         len(used),
         project.outline,
         chain.links,
-        external=WeightedSignatures(looks),
+        external=WeightedSignatures(appearance),
         family=family_named(project.store.fact("family") or PROJECTIVE.name),
         only=as_numbers(answer.pair for answer in answers),
     )
-    return Recollection(used, start, WeightedSignatures(looks), answers, questions.asking(Role.LOOP))
+    return Recollection(used, start, WeightedSignatures(appearance), answers, questions.asking(Role.LOOP))
 
 
 @dataclass(frozen=True, slots=True)

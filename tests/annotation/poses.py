@@ -81,13 +81,13 @@ def _example(case: Case, seed: int) -> dict[str, Any]:
         "name": case.name,
         "width": WIDTH,
         "height": HEIGHT,
-        "lens": None if lens.is_straight else dict(zip(LENS_NAMES, lens.numbers, strict=True)),
+        "lens": None if lens.is_undistorted else dict(zip(LENS_NAMES, lens.numbers, strict=True)),
         "i_from_j": _in_pixels(expected).ravel().tolist(),
         "covariance": covariance.ravel().tolist(),
         "points_i": points_i.tolist(),
         "points_j": points_j.tolist(),
         "probe": PROBE[0].tolist(),
-        "seen": seen(best).tolist(),
+        "seen_revision": seen(best).tolist(),
         "spread": (slopes @ posterior @ slopes.T).ravel().tolist(),
     }
 

@@ -8,7 +8,7 @@ from scipy.stats import chi2, norm
 
 from smalti.annotation.messages import CheckLandmarks
 from smalti.annotation.session_state import FIRST_SCALE, Surprise
-from smalti.engine.links import seen_and_rows
+from smalti.engine.links import projected_and_rows
 from tests.annotation.people import answer, answer_next, fresh, give, marks, opened
 from tests.building.filmed import copied
 
@@ -59,7 +59,7 @@ def test_what_was_expected_is_how_surely_the_mosaic_had_the_landmarks_before(ses
     i_from_j, cov = loop.covariance.expect(i, j)
     unit, centre = loop.outline.unit, loop.outline.centre
     points = np.array([(one.x_j, one.y_j) for one in marks(i, j, by=WRONG)])
-    _, rows = seen_and_rows(in_units(i_from_j, loop.outline), (points - centre) / unit)
+    _, rows = projected_and_rows(in_units(i_from_j, loop.outline), (points - centre) / unit)
     variances = [np.trace(row @ cov @ row.T) for row in rows]
     assert found.expected_px == pytest.approx(unit * np.sqrt(np.mean(variances)), rel=1e-6)
 

@@ -9,7 +9,7 @@ import pytest
 
 from smalti.annotation import precompute as foresight
 from smalti.annotation.messages import CheckLandmarks
-from smalti.suggestion.expected_gain import Lessons
+from smalti.suggestion.expected_gain import ExpectedGain
 from tests.annotation.people import answer_next, give, marks, opened
 
 PATIENCE_SECONDS = 60
@@ -22,16 +22,16 @@ def hurry(monkeypatch):
 
 def wait_for_outlook(session):
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while session.outlook is None:
+    while session.prediction is None:
         assert time.monotonic() < deadline, "nothing was foretold"
         time.sleep(0.02)
-    return session.outlook
+    return session.prediction
 
 
 def test_the_outlook_is_what_the_engine_says(folder):
     with opened(folder) as session:
         answer_next(session, 2)
-        told, engine = wait_for_outlook(session), session._ledger.loop.outlook
+        told, engine = wait_for_outlook(session), session._ledger.loop.prediction
         assert (told.bound_px, told.worth_going_on) == (engine.bound_px, engine.worth_going_on)
         assert [(after.answers - 2, after.predicted_px) for after in told.ahead] == list(engine.ahead_px.items())
         assert told.answers == session.state().errors[-1].answers == 2
@@ -41,23 +41,23 @@ def test_an_answer_makes_the_outlook_unknown_until_that_is_told_anew(folder):
     with opened(folder) as session:
         before = wait_for_outlook(session)
         told = threading.Event()
-        session._foresight._on_outlook = told.set
+        session._precomputation._on_prediction = told.set
         answer_next(session)
-        assert session.outlook is None
+        assert session.prediction is None
         assert told.wait(PATIENCE_SECONDS)
-        assert session.outlook is not None
-        assert session.outlook != before
+        assert session.prediction is not None
+        assert session.prediction != before
 
 
 def test_an_answer_that_comes_while_it_is_foretold_does_not_wait_for_the_rest(folder, monkeypatch):
-    supposed, suppose = [], Lessons.suppose
+    supposed, suppose = [], ExpectedGain.suppose
 
-    def slow(lessons, n):
+    def slow(expected_gain, n):
         supposed.append(n)
         time.sleep(0.05)
-        return suppose(lessons, n)
+        return suppose(expected_gain, n)
 
-    monkeypatch.setattr(Lessons, "suppose", slow)
+    monkeypatch.setattr(ExpectedGain, "suppose", slow)
     with opened(folder) as session:
         question = session.question()
         while not supposed:
@@ -83,9 +83,9 @@ def test_without_a_target_none_is_met(folder):
 def test_what_a_yes_would_remove_is_what_the_question_was_chosen_for(folder):
     with opened(folder) as session:
         question, loop = session.question(), session._ledger.loop
-        left = 1.0 - loop.best.reasons["drop_px2"] / loop.outlook.lessons.squared_error
+        left = 1.0 - loop.best.reasons["drop_px2"] / loop.prediction.expected_gain.squared_error
         forecast = session.forecast(question.i, question.j)
-        removed = (1.0 - left) * (forecast.now_px**2 - loop.outlook.lasting_px**2)
+        removed = (1.0 - left) * (forecast.now_px**2 - loop.prediction.lasting_px**2)
         assert forecast.after_yes_px == pytest.approx((forecast.now_px**2 - removed) ** 0.5, rel=1e-6)
 
 
@@ -101,9 +101,9 @@ def test_landmarks_that_are_drawn_are_computed_before_they_are_confirmed(folder)
         sheet = marks(question.i, question.j)
         session.check(CheckLandmarks(i=question.i, j=question.j, landmarks=sheet))
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not any(verdict == "yes" for _, _, verdict, _ in session._foresight.states):
+        while not any(verdict == "yes" for _, _, verdict, _ in session._precomputation.states):
             assert time.monotonic() < deadline, "nothing was foreseen"
             time.sleep(0.02)
-        foreseen = next(state for (*_, verdict, _), state in session._foresight.states.items() if verdict == "yes")
+        foreseen = next(state for (*_, verdict, _), state in session._precomputation.states.items() if verdict == "yes")
         give(session, question.i, question.j, "yes", sheet)
         assert session._ledger.loop is foreseen

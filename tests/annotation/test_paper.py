@@ -45,8 +45,8 @@ def test_the_paper_needs_three_landmarks(session):
 
 def test_a_mosaic_by_the_papers_method_can_be_concluded(session):
     answer_next(session, 2)
-    session.conclude(Silence())
-    assert session.state().concluded
+    session.finish(Silence())
+    assert session.state().finished
 
 
 def test_where_a_point_is_expected_is_as_sure_as_the_paper_says_of_centres(session):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from smalti.active_loop import ActiveLoop
-from smalti.annotation.answer_history import Course
+from smalti.annotation.answer_history import StateHistory
 from smalti.annotation.auto_answer import DOUBTFUL_OVERLAP, is_sure
 from smalti.annotation.messages import CheckLandmarks, Landmark, Origin, Queue
 from smalti.annotation.overview import make_question
@@ -173,12 +173,12 @@ def test_landmarks_that_no_camera_makes_are_explained_and_not_kept(session, shee
 
 def test_an_answer_that_the_engine_cannot_take_up_is_taken_back_in_the_log_too(session, folder, monkeypatch):
     before, question = shown(session), session.question()
-    follow = Course.follow
-    monkeypatch.setattr(Course, "follow", lambda *_: (_ for _ in ()).throw(SingularSystemError("no such mosaic")))
+    follow = StateHistory.follow
+    monkeypatch.setattr(StateHistory, "follow", lambda *_: (_ for _ in ()).throw(SingularSystemError("no such mosaic")))
     monkeypatch.setattr(Store, "undo", lambda store, **seen: (monkeypatch.undo(), store.undo(**seen)))
     with pytest.raises(SingularSystemError, match="no such mosaic"):
         answer(session, question.i, question.j)
-    assert Course.follow is follow
+    assert StateHistory.follow is follow
     assert shown(session) == before
     assert [entry.act for entry in session.project.store.log()[-2:]] == [Act.GIVE, Act.UNDO]
 
@@ -236,8 +236,8 @@ def test_what_is_computed_ahead_changes_nothing(base, tmp_path, monkeypatch):
             for verdict in ("no", "unsure", "no"):
                 question = session.question()
                 if foresight:
-                    session._foresight._thread.submit(lambda: None).result()  # all of it is done
-                    assert session._foresight.states
+                    session._precomputation._thread.submit(lambda: None).result()  # all of it is done
+                    assert session._precomputation.states
                 give(session, question.i, question.j, verdict)
             answer_next(session)
             ends.append((shown(session), session.state().errors))
@@ -277,7 +277,7 @@ def test_the_matcher_answers_what_it_is_sure_of_and_a_person_the_rest(folder, mo
         "smalti.annotation.auto_answer.is_sure", lambda answer, loop, earlier: 3 not in (answer.pair.i, answer.pair.j)
     )
     with opened(folder, queue=Queue.DOUBTFUL) as session:
-        session._clerk.wait()
+        session._auto_answerer.wait()
         question = session.question()
         assert 3 in (question.i, question.j)
         rows = [row for row in session.answers() if row.role == Role.LOOP]
@@ -285,7 +285,7 @@ def test_the_matcher_answers_what_it_is_sure_of_and_a_person_the_rest(folder, mo
         assert all(row.author is Author.MATCHER and 3 not in (row.i, row.j) for row in rows)
         revision = session.revision
         answer(session, question.i, question.j)
-        session._clerk.wait()
+        session._auto_answerer.wait()
         assert session.revision > revision
     with Project.open(folder) as project:
         assert sum(entry.answer.author is Author.PERSON for entry in project.answers) == 1
@@ -293,13 +293,13 @@ def test_the_matcher_answers_what_it_is_sure_of_and_a_person_the_rest(folder, mo
 
 def test_stop_here_leaves_a_finished_project_in_which_people_are_believed(session, folder):
     [(i, j)] = answer_next(session)
-    assert not session.state().concluded
-    session.conclude(Silence())
-    assert session.state().concluded
+    assert not session.state().finished
+    session.finish(Silence())
+    assert session.state().finished
     with Project.open(folder) as project:
         assert (folder / "mosaic.png").stat().st_size > 10_000
         link = next(link for link in project.links if link.pair == Pair(i, j))
-        assert link.state is LinkState.BELIEVED
+        assert link.state is LinkState.ACCEPTED
         assert link.weight == 1.0
         assert "person" in (folder / "report.html").read_text()
 
@@ -313,11 +313,11 @@ def test_a_mosaic_without_the_latest_answer_is_not_taken_for_concluded(session, 
         return finish(*given)
 
     monkeypatch.setattr(conclusion, "place_frames", late)
-    session.conclude(Silence())
-    assert not session.state().concluded
+    session.finish(Silence())
+    assert not session.state().finished
     monkeypatch.undo()
-    session.conclude(Silence())
-    assert session.state().concluded
+    session.finish(Silence())
+    assert session.state().finished
 
 
 def test_a_build_goes_on_with_what_people_said(folder):
@@ -328,7 +328,7 @@ def test_a_build_goes_on_with_what_people_said(folder):
         loops = [entry.answer for entry in project.answers if entry.role is Role.LOOP]
         assert [(one.pair.i, one.pair.j) for one in loops[:2]] == asked
         assert [one.author for one in loops] == [Author.PERSON] * 2 + [Author.MATCHER] * 2
-        believed = {link.pair for link in project.links if link.state is LinkState.BELIEVED}
+        believed = {link.pair for link in project.links if link.state is LinkState.ACCEPTED}
         assert {Pair(*pair) for pair in asked} <= believed
 
 
@@ -372,8 +372,8 @@ def truly(i, j, points_i):
 
 
 def test_a_question_shows_the_probability_that_questions_are_chosen_by(session):
-    question, loop = session.question(), session._ledger.loop
-    inner = session._ledger.inner(Pair(question.i, question.j))
+    question, loop = session.question(), session._answer_history.loop
+    inner = session._answer_history.inner(Pair(question.i, question.j))
     pairs = np.array([[inner.i, inner.j]])
     assert question.overlap == pytest.approx(loop.posterior.of_pairs(pairs)[0], rel=1e-12)
     assert question.overlap == pytest.approx(loop.best.reasons["overlap"], rel=1e-9)
@@ -381,7 +381,7 @@ def test_a_question_shows_the_probability_that_questions_are_chosen_by(session):
 
 
 def test_where_a_frame_is_expected_comes_with_how_surely(session):
-    question, loop = session.question(), session._ledger.loop
+    question, loop = session.question(), session._answer_history.loop
     i_from_j = np.array(question.i_from_j).reshape(3, 3)
     maps = np.array(session.mosaic().maps).reshape(-1, 3, 3)
     relative = np.linalg.inv(maps[question.i]) @ maps[question.j]
@@ -420,7 +420,7 @@ def test_the_lens_is_in_what_the_page_gets_and_in_residuals(folder, monkeypatch)
 
     monkeypatch.setattr(ActiveLoop, "start", classmethod(bent))
     with opened(folder) as session:
-        loop = session._ledger.loop
+        loop = session._answer_history.loop
         assert session.state().lens.k1 == 0.05
         assert session.state().lens.unit_px == loop.lens.unit
         row = session.answers()[3]
@@ -433,7 +433,7 @@ def test_the_lens_is_in_what_the_page_gets_and_in_residuals(folder, monkeypatch)
 
 
 def test_a_matchers_no_stands_alone_only_where_an_overlap_is_unlikely(session):
-    loop = session._ledger.loop
+    loop = session._answer_history.loop
     likely = {
         pair: loop.likely(pair).reasons["overlap"] for pair in (Pair(i, j) for i in range(28) for j in range(i + 2, 28))
     }

@@ -10,7 +10,7 @@ import pytest
 from smalti.active_loop import StopRule
 from smalti.annotation.opening import LEAST_PART
 from smalti.building.build_settings import BuildSettings
-from smalti.building.preparation import lay_groundwork
+from smalti.building.preparation import prepare
 from smalti.progress import Silence
 from smalti.project.project import Project
 from smalti.records import Pair
@@ -32,14 +32,14 @@ def prepared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("endoscope") / "project"
     with Project.begin(folder, sequence, "synthetic", build.binding()) as project:
         project.source = sequence
-        yield sequence, lay_groundwork(project, sequence, build, None, Silence(), LEAST_PART), project
+        yield sequence, prepare(project, sequence, build, None, Silence(), LEAST_PART), project
 
 
 def test_exactly_the_disturbed_frames_are_set_aside_with_a_reason(prepared):
-    sequence, groundwork, _ = prepared
+    sequence, preparation, _ = prepared
     disturbed = set(np.flatnonzero(sequence.disturbance != Disturbance.NONE).tolist())
     assert len(disturbed) > FRAMES / 5
-    assert {frame.number for frame in groundwork.frames if frame.reason} == disturbed
+    assert {frame.number for frame in preparation.frames if frame.reason} == disturbed
 
 
 def test_the_field_of_view_is_the_true_one_but_for_a_margin(prepared):
@@ -49,19 +49,19 @@ def test_the_field_of_view_is_the_true_one_but_for_a_margin(prepared):
 
 
 def test_the_runs_between_are_registered_and_joined_across(prepared):
-    _, groundwork, _ = prepared
-    assert not groundwork.start.part.any()
-    assert len(groundwork.chain.links) >= len(groundwork.used) - 1
+    _, preparation, _ = prepared
+    assert not preparation.start.part.any()
+    assert len(preparation.chain.links) >= len(preparation.used) - 1
 
 
 def test_ten_answers_of_a_person_leave_little_of_the_drift(prepared):
-    sequence, groundwork, _ = prepared
+    sequence, preparation, _ = prepared
     person = SimulatedPerson(sequence.points_in, sequence.field, seed=1)
 
     class InEngine:
         def answer(self, pair):
-            return person.answer(Pair(groundwork.used[pair.i], groundwork.used[pair.j])).of_pair(pair)
+            return person.answer(Pair(preparation.used[pair.i], preparation.used[pair.j])).of_pair(pair)
 
-    ground = replace(groundwork.start.ground, stop_rule=StopRule(budget=10))
-    *_, last = replace(groundwork.start, ground=ground).run(InEngine())
-    assert sequence.truth_error(last.mosaic_from_frame, groundwork.used).rms < 3.0
+    ground = replace(preparation.start.ground, stop_rule=StopRule(budget=10))
+    *_, last = replace(preparation.start, ground=ground).run(InEngine())
+    assert sequence.truth_error(last.mosaic_from_frame, preparation.used).rms < 3.0

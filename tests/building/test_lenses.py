@@ -89,7 +89,7 @@ def test_landmarks_are_held_against_it_where_they_are_seen(bent):
 def test_the_same_camera_without_a_lens_has_none(tmp_path):
     sequence, _, images = filmed(0.0)
     with smalti.build(write_images(tmp_path / "images", images), tmp_path / "out", budget=30) as project:
-        assert project.lens.is_straight
+        assert project.lens.is_undistorted
         assert project.info()["lens"] is None
         assert json.loads((project.folder / "transforms.json").read_text())["lens"] is None
         assert "Lens:" not in (project.folder / "report.html").read_text()

@@ -8,7 +8,7 @@ import pytest
 
 from smalti.building.build_settings import BuildSettings
 from smalti.building.matcher_choice import Trial
-from smalti.building.preparation import lay_groundwork
+from smalti.building.preparation import prepare
 from smalti.errors import UnknownNameError
 from smalti.frames.source import open_source
 from smalti.progress import Silence
@@ -35,10 +35,10 @@ def prepared(folder, images, **options):
     project = Project.begin(folder / "project", frames, str(source), settings.binding())
     project.source = frames
     with project:
-        groundwork = lay_groundwork(project, frames, settings, None, Silence())
+        preparation = prepare(project, frames, settings, None, Silence())
         answers = [entry.answer for entry in project.store.answers() if entry.role is Role.CHAIN]
         assert project.info()["registered_by"] == ("all pixels" if "chance" in answers[0].reason else "keypoints")
-        return groundwork, project.store.fact("trials"), answers
+        return preparation, project.store.fact("trials"), answers
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +56,11 @@ def test_clear_frames_are_matched_by_keypoints_and_nothing_else_is_tried(tmp_pat
 def test_dull_frames_are_registered_by_all_pixels(tmp_path, clear):
     sequence, images = clear
     rng = np.random.default_rng(1)
-    groundwork, trials, answers = prepared(tmp_path, [dull(image, rng) for image in images])
+    preparation, trials, answers = prepared(tmp_path, [dull(image, rng) for image in images])
     assert len(trials) == 2
     assert all("chance" in answer.reason for answer in answers)
-    assert not groundwork.start.part.any()
-    assert sequence.truth_error(groundwork.start.mosaic_from_frame, groundwork.used).rms < 0.5
+    assert not preparation.start.part.any()
+    assert sequence.truth_error(preparation.start.mosaic_from_frame, preparation.used).rms < 0.5
 
 
 @pytest.mark.parametrize(("registration", "word"), [("dense", "chance"), ("keypoints", "matches agree")])
@@ -74,9 +74,9 @@ def test_who_asks_for_one_way_gets_it(tmp_path, clear, registration, word):
 def test_a_project_goes_on_with_the_way_it_began_with(tmp_path, clear):
     _, images = clear
     prepared(tmp_path, images[:4], registration="dense")
-    groundwork, trials, _ = prepared(tmp_path, images[:4])
+    preparation, trials, _ = prepared(tmp_path, images[:4])
     assert trials is None
-    assert all((np.asarray(landmarks.sigma) != 1.0).all() for landmarks in groundwork.chain.links)
+    assert all((np.asarray(landmarks.sigma) != 1.0).all() for landmarks in preparation.chain.links)
 
 
 def test_an_unknown_way_is_refused_by_the_names_of_those_there_are():

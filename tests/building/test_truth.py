@@ -85,7 +85,7 @@ def test_the_file_of_transforms_says_what_the_project_does(mosaic):
 
 def test_the_file_of_landmarks_holds_the_believed_links(mosaic):
     written = {record.pair for record in read_landmarks(mosaic.folder / "landmarks.csv")}
-    believed = {link.pair for link in mosaic.links if link.state is LinkState.BELIEVED}
+    believed = {link.pair for link in mosaic.links if link.state is LinkState.ACCEPTED}
     assert written == believed
     assert mosaic.evaluate(mosaic.folder / "landmarks.csv").relative_rmsd_px < 1.0
 
@@ -257,7 +257,7 @@ def by_paper(tmp_path_factory):
 def test_the_papers_method_makes_its_own_mosaic_of_affine_maps(by_paper):
     told = by_paper.info()
     assert (told["family"], told["frames"]["placed"], told["asked"], told["rejected"]) == ("affine", 12, 4, 0)
-    assert by_paper.lens.is_straight
+    assert by_paper.lens.is_undistorted
     assert max(np.abs(placement.final[2, :2]).max() for placement in by_paper.placements) == 0
     assert error_px(by_paper, tiny()) < 1.0
     for name in FILES:

@@ -20,7 +20,7 @@ from smalti.cli import annotate_command as command
 from smalti.cli.main import main
 from smalti.server import app as page_files, serving
 from smalti.server.serving import listen
-from tests.server.desks import PAGE, wait_until
+from tests.server.dispatchers import PAGE, wait_until
 from tests.server.fake_session import FakeSession
 from tests.server.projects import prepared_tiny
 
@@ -89,7 +89,7 @@ def test_a_video_is_prepared_answered_and_gone_on_with(prepared, tmp_path):
         state = httpx.get(f"{url}api/state").json()
         assert (state["name"], state["width"], state["folder"]) == ("new", 80, str(folder))
         question = httpx.get(f"{url}api/question").json()
-        body = {"i": question["i"], "j": question["j"], "verdict": "no", "seen": question["revision"]}
+        body = {"i": question["i"], "j": question["j"], "verdict": "no", "seen_revision": question["revision"]}
         assert httpx.post(f"{url}api/answers", json=body, timeout=20).status_code == 200
     with annotating("-q", "--no-browser", "--target-px", 3, folder) as (_, url):
         wait_until_asking(url)

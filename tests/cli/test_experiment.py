@@ -14,7 +14,7 @@ from smalti_lab import experiment_command as experiment
 from smalti_lab.experiments.experiment import EXPERIMENTS
 from smalti_lab.experiments.methods import STRATEGIES
 from smalti_lab.experiments.run_store import UNFINISHED
-from smalti_lab.experiments.runs import LOOKS
+from smalti_lab.experiments.runs import APPEARANCES
 
 SMALL = ["experiment", "raster", "--frames", "12", "--queries", "1", "--seeds", "1", "--strategies", "xia"]
 
@@ -67,7 +67,7 @@ def test_several_experiments_get_a_folder_each(tmp_path, capsys, without_figures
         (["experiment", "raster", "--seeds", "1,x", "--out", "OUT"], "whole numbers"),
         (["experiment", "raster", "--queries", "0", "--out", "OUT"], "at least 1"),
         (["experiment", "raster", "--jobs", "0", "--out", "OUT"], "at least 1"),
-        (["experiment", "raster", "--looks", "red", "--out", "OUT"], "unknown kind of looks 'red'"),
+        (["experiment", "raster", "--appearance", "red", "--out", "OUT"], "unknown kind of looks 'red'"),
         (["experiment", "raster", "--chain-noise", "-1", "--out", "OUT"], "positive number"),
         (["experiment", "raster", "--batch", "0", "--out", "OUT"], "at least 1"),
         (["experiment", "raster", "--colour", "red", "--out", "OUT"], "--colour"),
@@ -110,7 +110,7 @@ def test_version_is_that_of_the_package(capsys):
 
 def test_names_in_the_help_are_those_of_the_tables():
     assert tuple(EXPERIMENTS) == experiment.EXPERIMENTS
-    assert tuple(LOOKS) == experiment.LOOKS
+    assert tuple(APPEARANCES) == experiment.APPEARANCES
     assert experiment.STRATEGIES == STRATEGIES
     assert tuple(FAMILIES) == experiment.FAMILIES
 

@@ -37,11 +37,11 @@ def test_frames_that_do_not_hang_are_joined_by_confirmed_links(links):
     ends = numbers(links)
     confirmed, (_, part) = are_confirmed(FRAMES, ends), parts_of(ends)
     _, group = parts_of(ends[confirmed])
-    steady = ~hanging_frames(FRAMES, ends)
+    pooled = ~hanging_frames(FRAMES, ends)
     for number in range(part.max() + 1):
-        assert len(set(group[steady & (part == number)])) == 1
+        assert len(set(group[pooled & (part == number)])) == 1
         largest = np.bincount(group[part == number]).max()
-        assert np.sum(steady & (part == number)) == largest
+        assert np.sum(pooled & (part == number)) == largest
 
 
 def test_of_a_chain_without_loops_all_frames_hang_but_one():

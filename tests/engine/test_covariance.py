@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from smalti.engine import covariance as module
 from smalti.engine.covariance import Covariance
 from smalti.engine.elimination_paths import PRODUCT_OF, Climber
-from smalti.engine.link_prediction import Relations
+from smalti.engine.link_prediction import PredictedLinks
 from smalti.engine.relative_position import FAR
 from smalti.geometry.homographies import AFFINE, ENTRIES, FAMILIES, PROJECTIVE, Family, apply_map, exponential
 from smalti.geometry.outline import Outline
@@ -254,7 +254,7 @@ def test_pairs_and_relations_in_portions_are_the_same_bit_for_bit(at_once, monke
     def compute():
         covariance = given_world.covariance
         both = covariance.of_pairs(pairs)
-        return both.mean, both.cov, covariance.of_relations(covariance.relations(pairs, points))
+        return both.mean, both.cov, covariance.of_predicted_links(covariance.relations(pairs, points))
 
     expected = compute()
     monkeypatch.setattr(module, "MOST_BYTES_OF_WAYS", 0)
@@ -309,7 +309,7 @@ def test_relations_have_the_covariances_of_the_dense_inverse(family, points):
     covariance = world(family).covariance
     pairs = np.array([[0, 1], [0, 13], [12, 5], [3, 7]])
     relations = covariance.relations(pairs, np.broadcast_to(POINTS[:points], (4, points, 2)))
-    found = covariance.of_relations(relations)
+    found = covariance.of_predicted_links(relations)
     assert found.shape == (4, 2 * points, 2 * points)
     for n, (i, j) in enumerate(pairs):
         expected = world(family).spread(i, j, lambda m: apply_map(m, POINTS[:points]).ravel() * OUTLINE.unit)
@@ -336,8 +336,8 @@ def test_some_relations_are_those_of_their_pairs():
     covariance, pairs = world().covariance, all_pairs(14)
     relations = covariance.relations(pairs, np.broadcast_to(POINTS[:1], (len(pairs), 1, 2)))
     chosen = np.array([5, 2, 80])
-    expected = covariance.of_relations(relations)[chosen]
-    np.testing.assert_array_equal(covariance.of_relations(relations[chosen]), expected)
+    expected = covariance.of_predicted_links(relations)[chosen]
+    np.testing.assert_array_equal(covariance.of_predicted_links(relations[chosen]), expected)
 
 
 @each_bent_family
@@ -378,7 +378,7 @@ def test_without_perspective_points_spread_as_their_relations_say(family):
     for n in (0, 3, 11):
         for point in POINTS:
             relation = covariance.relations(np.array([[4, n]]), point[None, None])
-            expected = np.trace(covariance.of_relations(relation)[0])
+            expected = np.trace(covariance.of_predicted_links(relation)[0])
             assert monomials(*point) @ found[n] @ monomials(*point) == pytest.approx(expected, rel=1e-8)
 
 
@@ -411,7 +411,7 @@ def test_of_pairs_of_different_parts_nothing_is_known():
 def test_of_relations_of_different_parts_nothing_is_known():
     covariance = world(PROJECTIVE, 14, 2, 2).covariance
     relations = covariance.relations(np.array([[2, 12]]), POINTS[None, :1])
-    np.testing.assert_array_equal(covariance.of_relations(relations)[0], (FAR * OUTLINE.unit) ** 2 * np.eye(2))
+    np.testing.assert_array_equal(covariance.of_predicted_links(relations)[0], (FAR * OUTLINE.unit) ** 2 * np.eye(2))
 
 
 def test_between_parts_nothing_is_expected():
@@ -447,7 +447,7 @@ def test_wild_maps_give_finite_numbers(seed, wildness, singular):
     pairs = all_pairs(14)
     relations = covariance.relations(pairs, np.broadcast_to(POINTS[:4], (len(pairs), 4, 2)))
     both = covariance.of_pairs(pairs)
-    of_pairs = {"mean": both.mean, "cov": both.cov, "relations": covariance.of_relations(relations)}
+    of_pairs = {"mean": both.mean, "cov": both.cov, "relations": covariance.of_predicted_links(relations)}
     others = {"spread": covariance.spread_relative_to(3), "map": covariance.expect(3, 5)[0]}
     others["increment"] = covariance.expect(3, 5)[1]
     for name, values in (of_pairs | others).items():
@@ -459,6 +459,6 @@ def test_wild_maps_give_finite_numbers(seed, wildness, singular):
 
 
 def test_relations_know_a_point_behind_the_camera_to_be_far():
-    relations = Relations.at(np.array([[0, 1]]), -np.eye(3)[None], POINTS[None, :1], None, 1.0)
+    relations = PredictedLinks.at(np.array([[0, 1]]), -np.eye(3)[None], POINTS[None, :1], None, 1.0)
     assert np.isfinite(relations.by_i).all()
     assert np.abs(relations.by_i).max() > FAR / 10

@@ -171,10 +171,12 @@ def test_doubt_moves_no_frame_but_tells_that_it_may_lie_elsewhere():
     state = hanging_by_a_lie()
     ends = np.array([[0, FRAMES - 1]])
     doubted, known = (
-        covariance.of_pairs(ends).spread[0] for covariance in (state.cautious_covariance, state.covariance)
+        covariance.of_pairs(ends).spread[0] for covariance in (state.conservative_covariance, state.covariance)
     )
     assert doubted > 4.0 * known
-    np.testing.assert_array_equal(state.cautious_covariance.of_pairs(ends).mean, state.covariance.of_pairs(ends).mean)
+    np.testing.assert_array_equal(
+        state.conservative_covariance.of_pairs(ends).mean, state.covariance.of_pairs(ends).mean
+    )
 
 
 def test_where_nothing_was_wrong_nothing_is_doubted():

@@ -19,7 +19,7 @@ def chain_through(k1, seed=1, frames=30, count=60, noise=0.15):
 
 def lens_of(chain):
     lens, root = find_lens(chain, OUTLINE)
-    assert (root is None) == lens.is_straight
+    assert (root is None) == lens.is_undistorted
     return lens
 
 
@@ -36,7 +36,7 @@ def test_of_exact_landmarks_it_is_found_exactly():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_where_there_is_none_the_lens_is_straight(seed):
-    assert lens_of(chain_through(0.0, seed)).is_straight
+    assert lens_of(chain_through(0.0, seed)).is_undistorted
 
 
 def test_landmarks_that_are_wrong_do_not_hide_it():
@@ -51,11 +51,11 @@ def test_landmarks_that_are_wrong_do_not_hide_it():
 
 
 def test_it_is_not_looked_for_where_pairs_are_few():
-    assert lens_of(chain_through(0.2)[: FEWEST_PAIRS - 1]).is_straight
+    assert lens_of(chain_through(0.2)[: FEWEST_PAIRS - 1]).is_undistorted
 
 
 def test_it_is_not_looked_for_where_landmarks_are_few():
-    assert lens_of(chain_through(0.2, count=FEWEST_LANDMARKS - 1)).is_straight
+    assert lens_of(chain_through(0.2, count=FEWEST_LANDMARKS - 1)).is_undistorted
 
 
 def test_a_distortion_that_pairs_do_not_share_is_no_lens():
@@ -66,7 +66,7 @@ def test_a_distortion_that_pairs_do_not_share_is_no_lens():
 
 
 def test_without_any_pair_it_is_straight():
-    assert lens_of([]).is_straight
+    assert lens_of([]).is_undistorted
 
 
 @pytest.mark.parametrize("k1", [0.1, -0.05])

@@ -12,8 +12,8 @@ from smalti.engine.links import (
     fit_link,
     linear_part,
     map_in_pixels,
+    projected_and_rows,
     relinearise,
-    seen_and_rows,
     spread_out,
 )
 from smalti.errors import LandmarkError
@@ -248,7 +248,7 @@ def test_points_move_with_the_entries_of_an_increment():
 
 def test_seen_points_move_with_the_entries_of_the_map_s_increment():
     points, i_from_j = np.array([[0.3, -0.6], [-0.9, 0.2]]), two_frames(5).i_from_j(PAIR)
-    seen, rows = seen_and_rows(i_from_j, points)
+    seen, rows = projected_and_rows(i_from_j, points)
     np.testing.assert_allclose(seen, apply_map(i_from_j, points), rtol=1e-12)
     for entry, direction in enumerate(np.eye(9)[:8].reshape(8, 3, 3)):
         ahead, back = (apply_map(i_from_j @ (np.eye(3) + step * direction), points) for step in (1e-6, -1e-6))

@@ -15,7 +15,16 @@ from smalti.engine.links import fit_link
 from smalti.engine.robust_estimate import estimate
 from smalti.engine.rows import Weights, hold, linearise, normal_equations
 from smalti.engine.solution import solve
-from smalti.engine.variance_components import ALIKE, CHAIN, MATCHER, PERSON, Check, Knowledge, learn_trust, scatter
+from smalti.engine.variance_components import (
+    ALIKE,
+    CHAIN,
+    MATCHER,
+    PERSON,
+    Check,
+    Knowledge,
+    learn_robust_weights,
+    scatter,
+)
 from smalti.geometry.homographies import FAMILIES, PROJECTIVE, SIMILARITY, apply_map, exponential
 from smalti.records import Landmarks, Pair
 from tests.worlds import OUTLINE, STEADY, Flight, across, at_places, flight
@@ -131,10 +140,10 @@ def test_a_link_that_errs_by_far_keeps_little_of_its_weight():
     system = world.system(links)
     nothing = Knowledge.nothing(system)
     check = Check(solve(system, nothing.weights(np.zeros(len(links), dtype=int)), system.first_maps()))
-    trust = learn_trust(check, nothing).trust
+    robust_weights = learn_robust_weights(check, nothing).robust_weights
     at = system.place_of[wrong]
-    assert trust[at] < 0.5
-    assert np.median(trust) > 0.9
+    assert robust_weights[at] < 0.5
+    assert np.median(robust_weights) > 0.9
 
 
 # What links say of each other

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti_lab.experiments.runs import MISSED, MISTAKEN, SURE, looks_named
+from smalti_lab.experiments.runs import MISSED, MISTAKEN, SURE, appearance_named
 from smalti_lab.experiments.wander import wander
 from smalti_lab.experiments.worlds import World, circle, raster
 
@@ -18,7 +18,7 @@ WORLDS = [
 
 def looks(name: str, world: World, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """P^ext of the pairs that overlap, and of those that do not."""
-    probability = looks_named(name)(world, np.random.default_rng(seed)).probabilities()
+    probability = appearance_named(name)(world, np.random.default_rng(seed)).probabilities()
     np.testing.assert_array_equal(probability, probability.T)
     overlap = np.zeros(probability.shape, dtype=bool)
     overlap[tuple(world.overlapping.T)] = True
@@ -28,7 +28,7 @@ def looks(name: str, world: World, seed: int = 1) -> tuple[np.ndarray, np.ndarra
 
 def test_own_looks_are_those_of_the_world():
     world = raster(20)
-    assert looks_named("own")(world, np.random.default_rng(1)) is world.external
+    assert appearance_named("own")(world, np.random.default_rng(1)) is world.external
 
 
 def test_no_looks_say_one_of_every_pair():
@@ -52,7 +52,7 @@ def test_adversarial_looks_are_sure_of_as_many_wrong_pairs_as_of_right_ones(worl
 
 def test_adversarial_looks_take_the_far_side_of_the_circle_for_this_one():
     world = circle(40)
-    probability = looks_named("adversarial")(world, np.random.default_rng(1)).probabilities()
+    probability = appearance_named("adversarial")(world, np.random.default_rng(1)).probabilities()
     assert probability[3, 23] == SURE
     assert probability[3, 13] == pytest.approx(1 - SURE)
 

@@ -81,7 +81,7 @@ def make_project(folder: Path, plan: Plan | None = None) -> Project:
     links = [
         LinkEntry(
             Pair(i, j),
-            LinkState.REJECTED if (i, j) in plan.held else LinkState.BELIEVED,
+            LinkState.REJECTED if (i, j) in plan.held else LinkState.ACCEPTED,
             5.0,
             1.0,
             0.5,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.film.film_frames import Stock, read_stock
+from smalti.film.film_frames import FilmFrames, read_film_frames
 from smalti.film.film_pictures import (
     ANSWER,
     BACKGROUND,
@@ -30,9 +30,9 @@ TIMELINE = plan_timeline(STORY, 12.0)
 
 
 @pytest.fixture(scope="module")
-def stock() -> Stock:
+def stock() -> FilmFrames:
     source = Source({n: plain(GREY) for n in range(3)})
-    return read_stock(source, range(3), np.arange(3), None, STORY.lens, 1.5, lambda: None)
+    return read_film_frames(source, range(3), np.arange(3), None, STORY.lens, 1.5, lambda: None)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 
 from smalti.errors import InputError
 from smalti.film import film_frames as stock_module
-from smalti.film.film_frames import choose_frames, paint, read_stock
+from smalti.film.film_frames import choose_frames, paint, read_film_frames
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from tests.rendering.scene import Frames, colour_at, frame_of, mapped, psnr, shift, tilt, turn
@@ -27,7 +27,7 @@ class Source(Frames):
 def hold(frames, *, mask=None, lens=STRAIGHT, scale=1.0, places=None, source=None):
     source = Source(dict(enumerate(frames))) if source is None else source
     places = np.arange(len(frames)) if places is None else places
-    return read_stock(source, list(range(len(frames))), places, mask, lens, scale, lambda: None)
+    return read_film_frames(source, list(range(len(frames))), places, mask, lens, scale, lambda: None)
 
 
 def plain(level):
@@ -138,7 +138,7 @@ def test_a_frame_far_outside_the_picture_costs_nothing_and_shows_nothing():
 def test_every_frame_is_read_once_in_ascending_order():
     source = Source({n: plain(n) for n in range(6)})
     counted = []
-    read_stock(source, list(range(6)), np.array([0, 2, 5]), None, STRAIGHT, 0.5, lambda: counted.append(1))
+    read_film_frames(source, list(range(6)), np.array([0, 2, 5]), None, STRAIGHT, 0.5, lambda: counted.append(1))
     assert source.decoded == [0, 2, 5]
     assert len(counted) == 3
 

@@ -8,7 +8,7 @@ import pytest
 from smalti.active_loop import ActiveLoop
 from smalti.building.build_results import residual_px
 from smalti.errors import ProjectError
-from smalti.film.film_story import Misses, spread_answers, tell_story
+from smalti.film.film_story import LoopResiduals, spread_answers, tell_story
 from smalti.geometry.homographies import project_points
 from smalti.geometry.lens import Lens
 from smalti.project.entries import Role
@@ -144,8 +144,8 @@ def test_loops_to_frames_that_are_not_placed_yet_are_not_missed():
     maps = np.array([turn(5 * n) for n in range(8)])
     is_placed = np.arange(8) < 7
     squares = [residual_px(maps, record, STRAIGHT) ** 2 for record in records[1:]]
-    assert Misses(records, STRAIGHT).rms_px(maps, is_placed) == pytest.approx(np.sqrt(np.mean(squares)))
-    assert Misses(records, STRAIGHT).rms_px(maps, np.arange(8) < 5) is None
+    assert LoopResiduals(records, STRAIGHT).rms_px(maps, is_placed) == pytest.approx(np.sqrt(np.mean(squares)))
+    assert LoopResiduals(records, STRAIGHT).rms_px(maps, np.arange(8) < 5) is None
 
 
 def test_without_loops_the_story_goes_from_the_chain_to_the_end(tmp_path):
@@ -199,4 +199,4 @@ def test_what_is_missed_is_measured_where_it_is_seen():
     moved = project_points(turn(3), lens.straighten(points))
     record = Landmarks(Pair(0, 1), lens.bend(moved) + np.array([0.3, 0.4]), points)
     maps = np.array([np.eye(3), turn(3)])
-    assert Misses([record], lens).rms_px(maps, np.ones(2, dtype=bool)) == pytest.approx(0.5)
+    assert LoopResiduals([record], lens).rms_px(maps, np.ones(2, dtype=bool)) == pytest.approx(0.5)

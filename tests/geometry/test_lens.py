@@ -65,7 +65,7 @@ def test_beyond_the_fold_the_farthest_place_that_is_seen_stands_for_all():
 
 def test_a_straight_lens_bends_nothing_and_leaves_no_record():
     lens = Lens(OUTLINE)
-    assert lens.is_straight
+    assert lens.is_undistorted
     assert lens.record is None
     np.testing.assert_array_equal(lens.straighten(grid()), grid())
     np.testing.assert_array_equal(lens.bend(grid()), grid())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.overlap.signature_distances import Looks, looks_of
+from smalti.overlap.signature_distances import SignatureSet, signature_set_of
 from smalti.overlap.similar_pairs import Index
 
 FRAMES, WORDS = 300, 60
@@ -18,7 +18,7 @@ BLOCK = np.repeat(np.arange(BLOCKS), np.diff(STARTS))
 class Watched:
     """Signatures that count how often all pairs are gone through."""
 
-    def __init__(self, looks: Looks) -> None:
+    def __init__(self, looks: SignatureSet) -> None:
         self._looks = looks
         self.strips = 0
 
@@ -36,7 +36,7 @@ def looks() -> Watched:
     raw = rng.exponential(size=(FRAMES, WORDS)) * (rng.random((FRAMES, WORDS)) < 0.15)
     raw[:, 0] += 0.3
     raw[150:] += raw[:150]
-    return Watched(looks_of(raw / np.linalg.norm(raw, axis=1, keepdims=True)))
+    return Watched(signature_set_of(raw / np.linalg.norm(raw, axis=1, keepdims=True)))
 
 
 def weights_like(seed: int, share: float = 0.3) -> np.ndarray:

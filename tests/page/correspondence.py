@@ -33,4 +33,4 @@ def truth_on(eye: OracleAgent, pair: Pair, seen: int) -> dict[str, Any]:
     sheet = [] if known is None else zip(known.points_i.tolist(), known.points_j.tolist(), strict=True)
     landmarks = [{"x_i": i[0], "y_i": i[1], "x_j": j[0], "y_j": j[1]} for i, j in sheet]
     verdict = "yes" if landmarks else "no"
-    return {"i": pair.i, "j": pair.j, "verdict": verdict, "landmarks": landmarks, "seen": seen}
+    return {"i": pair.i, "j": pair.j, "verdict": verdict, "landmarks": landmarks, "seen_revision": seen}

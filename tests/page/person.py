@@ -17,7 +17,7 @@ expect.set_options(timeout=PATIENCE_MS)
 
 
 @dataclass(frozen=True)
-class Seen:
+class SurveyedPairs:
     """The question on the screen; the revision is that of the answers that it was chosen by."""
 
     pair: Pair
@@ -29,16 +29,16 @@ class Person:
         page.set_default_timeout(PATIENCE_MS)
         self.page = page
 
-    def open(self, address: str) -> Seen:
+    def open(self, address: str) -> SurveyedPairs:
         self.page.goto(address)
         return self.look()
 
-    def look(self) -> Seen:
+    def look(self) -> SurveyedPairs:
         """Wait until a question is painted, and return it."""
         host = self.see("question")
         expect(host).to_have_attribute("data-revision", re.compile(r"\d+"))
         i, j, revision = (int(host.get_attribute(f"data-{name}") or -1) for name in ("i", "j", "revision"))
-        return Seen(Pair(i, j), revision)
+        return SurveyedPairs(Pair(i, j), revision)
 
     def see(self, name: str) -> Locator:
         """Return what the page promises to show under a name."""
@@ -74,11 +74,11 @@ class Person:
             self.press("]", "x")
             expect(rows).to_have_count(left)
 
-    def answer(self, name: str) -> Seen:
+    def answer(self, name: str) -> SurveyedPairs:
         """Click on a verdict or on confirm, and return the next question."""
         return self.after(lambda: self.see(name).click())
 
-    def after(self, act: object) -> Seen:
+    def after(self, act: object) -> SurveyedPairs:
         """Do something that changes the answers; wait until it is saved and the next question is painted."""
         before = self.look().revision
         act()  # type: ignore[operator]
@@ -89,7 +89,7 @@ class Person:
     def wait_until_saved(self) -> None:
         expect(self.see("saved")).to_contain_text("saved")
 
-    def go_to(self, pair: Pair) -> Seen:
+    def go_to(self, pair: Pair) -> SurveyedPairs:
         """Ask for a pair by its numbers."""
         self.press("g")
         self.page.keyboard.type(f"{pair.i}")

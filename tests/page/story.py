@@ -16,7 +16,7 @@ from smalti.building.build_settings import BuildSettings
 from smalti.progress import Silence
 from smalti.records import Answer, Author, Homographies, Landmarks, Pair
 from smalti_lab.simulated_agents import OracleAgent
-from tests.page.person import Person, Seen
+from tests.page.person import Person, SurveyedPairs
 from tests.page.program import Program
 from tests.page.rounds import careful_eye, rounds
 
@@ -101,19 +101,19 @@ def error_of_oracle_px(prepared: Path, scratch: Path) -> float:
     """Return the error after the same kinds of answers by one who knows the truth, and errs as much with the mouse."""
     opened = open_project(shutil.copytree(prepared, scratch), None, BuildSettings(), progress=Silence())
     try:
-        groundwork, eye = opened.groundwork, careful_eye()
-        assert groundwork.used == tuple(range(len(rounds())))
-        state = groundwork.start
+        preparation, eye = opened.preparation, careful_eye()
+        assert preparation.used == tuple(range(len(rounds())))
+        state = preparation.start
         for number in range(QUESTIONS):
             pair = APART if number == TOLD_APART else state.best.pair
             answer = Answer.unsure(pair) if number == UNSURE else eye.answer(pair)
             state = state.record(replace(answer, author=Author.PERSON))
-        return rounds().truth_error(state.mosaic_from_frame, groundwork.used).rms
+        return rounds().truth_error(state.mosaic_from_frame, preparation.used).rms
     finally:
         opened.project.close()
 
 
-def _answer_truly(person: Person, eye: OracleAgent) -> Seen:
+def _answer_truly(person: Person, eye: OracleAgent) -> SurveyedPairs:
     pair = person.look().pair
     if eye.answer(pair).landmarks is None:
         return person.answer("verdict-no")

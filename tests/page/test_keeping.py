@@ -58,7 +58,7 @@ def test_what_is_being_drawn_survives_an_answer_from_another_tab(person, program
     person.mark(careful_eye().answer(seen.pair).landmarks)
     drawn = person.see("landmark").count()
     with person.page.expect_response("**/api/state"):
-        program.post("api/answers", {"i": 3, "j": 13, "verdict": "no", "seen": seen.revision})
+        program.post("api/answers", {"i": 3, "j": 13, "verdict": "no", "seen_revision": seen.revision})
     assert person.look().pair == seen.pair
     expect(person.see("landmark")).to_have_count(drawn)
 

@@ -38,21 +38,21 @@ def test_stop_here_makes_the_mosaic_and_the_report_and_says_where(person, progra
     give_truth(program, careful_eye(), 3)
     person.page.reload()
     person.look()
-    person.see("conclude").click()
+    person.see("finish").click()
     folder = Path(program.get("api/state")["folder"])
     expect(person.see("progress")).to_contain_text(str(folder), timeout=2 * PATIENCE_MS)
-    keep_picture(person.page, "concluded")
+    keep_picture(person.page, "finished")
     assert (folder / "mosaic.png").stat().st_size > 10_000
     assert (folder / "report.html").stat().st_size > 10_000
 
 
 def test_an_answer_given_while_the_mosaic_is_made_is_not_in_it(person, program):
     person.after(lambda: person.press("u"))
-    person.see("conclude").click()
+    person.see("finish").click()
     wait_for(lambda: program.get("api/state")["progress"] is not None)
     person.after(lambda: person.press("n"))
     wait_for(lambda: program.get("api/state")["stage"] == "asking")
-    assert not program.get("api/state")["concluded"]
+    assert not program.get("api/state")["finished"]
 
 
 def wait_for(condition):

@@ -49,11 +49,11 @@ def onlooker(browser, screen, program, answered):
 
 
 def test_frames_and_answers_are_in_sight_without_scrolling(onlooker, screen, keep_picture):
-    expect(onlooker.see("outlook")).to_contain_text("nine times of ten")
+    expect(onlooker.see("prediction")).to_contain_text("nine times of ten")
     keep_picture(onlooker.page, f"screen-{screen}")
     size = SCREENS[screen]["viewport"]
     verdicts = ("verdict-yes", "verdict-no", "verdict-unsure")
-    for name in ("frame-i", "frame-j", *verdicts, "saved", "predicted-error", "outlook", "outlook-sentence"):
+    for name in ("frame-i", "frame-j", *verdicts, "saved", "predicted-error", "prediction", "prediction-sentence"):
         box = onlooker.see(name).bounding_box()
         assert box is not None, f"{name} is not shown"
         assert 0 <= box["x"] <= size["width"] - box["width"], f"{name} is cut off"
@@ -63,7 +63,7 @@ def test_frames_and_answers_are_in_sight_without_scrolling(onlooker, screen, kee
 
 def test_whether_to_go_on_is_said_anew_after_an_answer_and_no_words_are_cut_off(onlooker):
     seen = onlooker.answer("verdict-no")
-    for name in ("outlook", "outlook-sentence"):
+    for name in ("prediction", "prediction-sentence"):
         expect(onlooker.see(name)).not_to_have_class(re.compile("stale"))
         expect(onlooker.see(name)).to_contain_text(re.compile("worth going on|you may stop", re.IGNORECASE))
         assert onlooker.see(name).evaluate("element => element.scrollWidth <= element.clientWidth")
@@ -151,7 +151,7 @@ def test_the_overview_shows_each_of_its_tabs(browser, program, answered, keep_pi
         person = Person(context.new_page())
         person.open(program.address)
         person.press("o")
-        expect(person.see("outlook-sentence")).to_contain_text("after 5, 10, 20 more answers")
+        expect(person.see("prediction-sentence")).to_contain_text("after 5, 10, 20 more answers")
         expect(person.page.locator(".errors .curve.ahead")).to_be_visible()
         for tab, shown in (("error", "overview"), ("maps", "map-overlap"), ("answers", "answers-table")):
             person.see(f"tab-{tab}").click()

@@ -412,7 +412,7 @@ def test_everything_is_on_one_mosaic_and_believed(start: PaperLoop, log: list[An
     state = start.replay(log)
     assert not state.part.any()
     assert not state.rejected
-    assert state.lens.is_straight
+    assert state.lens.is_undistorted
     assert state.mosaic_from_frame.shape == (40, 3, 3)
     assert state.landmarks.keys() == set(state.adjustment.links)
 

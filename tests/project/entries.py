@@ -34,5 +34,5 @@ def shifted(number: int, x: float, y: float = 0.0, part: int = 0) -> Placement:
     return Placement(number, part, shift, shift, 0.5)
 
 
-def link(i: int, j: int, state: LinkState = LinkState.BELIEVED, chi2: float = 5.5) -> LinkEntry:
+def link(i: int, j: int, state: LinkState = LinkState.ACCEPTED, chi2: float = 5.5) -> LinkEntry:
     return LinkEntry(Pair(i, j), state, chi2, 0.75, 1.25)

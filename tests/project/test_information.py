@@ -63,7 +63,7 @@ def test_a_project_without_a_lens_has_a_straight_one_and_tells_none(project: Pro
     assert project.lens == Lens(project.outline)
     assert project.info()["lens"] is None
     project.store.keep_facts(lens=None)
-    assert project.lens.is_straight
+    assert project.lens.is_undistorted
 
 
 def test_the_lens_of_a_project_is_that_of_its_facts(project: Project):

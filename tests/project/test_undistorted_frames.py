@@ -38,7 +38,7 @@ def make_project(folder: Path, lens: Lens, mask: np.ndarray | None = None) -> Pr
     project.keep_mask(mask)
     project.store.keep_frames([FrameEntry(n, f"{n}.png", "too dark" if n == 6 else "") for n in range(7)])
     placements = [Placement(n, 0, matrix, matrix, 0.5) for n, matrix in WORLD.items()]
-    facts = {} if lens.is_straight else {"lens": [lens.k1, lens.k2]}
+    facts = {} if lens.is_undistorted else {"lens": [lens.k1, lens.k2]}
     project.store.keep_result(placements, [], finished_after=0, references=[0], **facts)
     return project
 

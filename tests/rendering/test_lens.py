@@ -13,7 +13,7 @@ from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.rendering.canvas import Canvas
 from smalti.rendering.mosaic import BLENDS, Mosaic
-from smalti.rendering.sampling_kernels import bending_of, seen_position
+from smalti.rendering.sampling_kernels import bending_of, distorted_position
 from tests.rendering.scene import Frames, colour_at, displacement, frame_of, mapped, psnr, shift, turn
 from tests.rendering.worlds import HEIGHT, WIDTH, WORLDS, canvas_points, disc, paint_small
 
@@ -154,9 +154,9 @@ def test_the_table_of_the_kernels_is_the_lens(k1):
     rng = np.random.default_rng(1)
     seen = rng.uniform((0, 0), (3999, 2999), (500, 2))
     for (x, y), straight in zip(seen, lens.straighten(seen), strict=True):
-        found = seen_position(np.eye(3), bending_of(lens), *straight)
+        found = distorted_position(np.eye(3), bending_of(lens), *straight)
         assert found == pytest.approx((x, y), abs=1e-4)
-        found = seen_position(level_from_frame, bending_of(lens, level_from_frame), *straight)
+        found = distorted_position(level_from_frame, bending_of(lens, level_from_frame), *straight)
         assert found == pytest.approx((0.31 * x + 0.2, 0.28 * y - 0.1), abs=1e-4)
 
 
@@ -164,7 +164,9 @@ def test_beyond_the_corner_nothing_is_seen():
     for lens in LENSES.values():
         corner = lens.straighten(OUTLINE.corners[2])
         for factor in (1.001, 2.0, 1e6, np.inf):
-            x, y = seen_position(np.eye(3), bending_of(lens), *(OUTLINE.centre + factor * (corner - OUTLINE.centre)))
+            x, y = distorted_position(
+                np.eye(3), bending_of(lens), *(OUTLINE.centre + factor * (corner - OUTLINE.centre))
+            )
             assert not (x <= OUTLINE.right and y <= OUTLINE.bottom)
 
 

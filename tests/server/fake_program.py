@@ -12,12 +12,12 @@ from smalti.errors import InputError, SmaltiError
 from smalti.server.app import make_app
 from smalti.server.security import Guard
 from smalti.server.serving import listen, serve
-from tests.server.desks import PAGE, new_desk
+from tests.server.dispatchers import PAGE, new_dispatcher
 from tests.server.fake_session import FakeSession
 
 
 def main():
-    desk, session, address = new_desk(), FakeSession(), listen("127.0.0.1", 0)
+    dispatcher, session, address = new_dispatcher(), FakeSession(), listen("127.0.0.1", 0)
 
     def opening(progress, on_change):
         with progress.stage("reading", 0) as step:
@@ -35,7 +35,7 @@ def main():
     print(address.url, flush=True)
     with address.listener:
         try:
-            ending = serve(make_app(desk, guard, PAGE), desk, address, opening)
+            ending = serve(make_app(dispatcher, guard, PAGE), dispatcher, address, opening)
         except SmaltiError as error:
             print(f"error: {error}", flush=True)
             return

@@ -34,12 +34,12 @@ class FakeSession:
 
     def __init__(self):
         self.revision = 0
-        self.outlook = None
+        self.prediction = None
         self.project = SimpleNamespace(folder=Path("fake.smalti"), lock=None)
         self.given: dict[Pair, tuple[int, Given]] = {}
         self.hold = threading.Event()
         self.hold.set()
-        self.concluding = threading.Event()
+        self.finishing = threading.Event()
         self.disk_is_full = False
         self.closed = False
         self.pictures_made = 0
@@ -152,10 +152,10 @@ class FakeSession:
             logarithmic=False,
         )
 
-    def conclude(self, progress):
+    def finish(self, progress):
         with progress.stage("rendering", 2) as step:
             step()
-            self.concluding.wait(10)
+            self.finishing.wait(10)
             step()
         if self.disk_is_full:
             raise OutputError("mosaic.png: cannot be written; make room")

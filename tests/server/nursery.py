@@ -30,14 +30,14 @@ from smalti.annotation.session import Session  # noqa: E402
 from smalti.server.app import make_app  # noqa: E402
 from smalti.server.security import Guard  # noqa: E402
 from smalti.server.serving import listen, serve  # noqa: E402
-from tests.server.desks import PAGE, Client, new_desk  # noqa: E402
+from tests.server.dispatchers import PAGE, Client, new_dispatcher  # noqa: E402
 
 
 def main():
     faulthandler.enable()
     cv2.setNumThreads(0)
-    desk = new_desk()
-    app = make_app(desk, Guard.of_address("127.0.0.1", "127.0.0.1", 0, None), PAGE)
+    dispatcher = new_dispatcher()
+    app = make_app(dispatcher, Guard.of_address("127.0.0.1", "127.0.0.1", 0, None), PAGE)
     Client(app).get("/api/state")
     warm_up(sys.argv[1])
     gc.collect()  # a child that freed what is left of a decoder would wait for its threads for ever
@@ -50,7 +50,7 @@ def main():
             continue
         if server is not None:
             os.waitpid(server, 0)  # it was killed: its lock on the folder is gone now
-        server = fork(lambda folder=folder: serve_folder(app, desk, folder))
+        server = fork(lambda folder=folder: serve_folder(app, dispatcher, folder))
 
 
 def fork(do):
@@ -77,14 +77,14 @@ def warm_up(folder):
     session.close()
 
 
-def serve_folder(app, desk, folder):
+def serve_folder(app, dispatcher, folder):
     address = listen("127.0.0.1", 0)
     print(os.getpid(), address.port, flush=True)
 
     def opening(progress, on_change):
         return Session.open(folder, progress=progress, on_change=on_change)
 
-    serve(app, desk, address, opening)
+    serve(app, dispatcher, address, opening)
 
 
 def describe(folder):

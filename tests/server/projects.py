@@ -1,4 +1,4 @@
-"""A small project of which the truth is known, prepared once, and a desk with a session on a copy of it."""
+"""A small project of which the truth is known, prepared once, and a dispatcher with a session on a copy of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from smalti.annotation.session import Session
 from smalti_lab.synthetic.synthetic_files import write_video
 from tests.building.filmed import tiny
-from tests.server.desks import new_desk
+from tests.server.dispatchers import new_dispatcher
 
 PATIENCE_SECONDS = 60
 
@@ -24,15 +24,15 @@ def prepared_tiny(base):
 
 @contextmanager
 def real_desk(prepared, to):
-    """A desk with a session on a copy of a project, and the session."""
-    folder, desk, sessions = shutil.copytree(prepared, to), new_desk(), []
+    """A dispatcher with a session on a copy of a project, and the session."""
+    folder, dispatcher, sessions = shutil.copytree(prepared, to), new_dispatcher(), []
 
     def opening(progress, on_change):
         sessions.append(Session.open(folder, progress=progress, on_change=on_change))
         return sessions[0]
 
-    desk.open(opening).result(PATIENCE_SECONDS)
+    dispatcher.open(opening).result(PATIENCE_SECONDS)
     try:
-        yield desk, sessions[0]
+        yield dispatcher, sessions[0]
     finally:
-        assert desk.close(PATIENCE_SECONDS)
+        assert dispatcher.close(PATIENCE_SECONDS)

@@ -6,7 +6,7 @@ import sys
 
 from smalti.cli.main import main
 from smalti.server import serving
-from tests.server.desks import PAGE
+from tests.server.dispatchers import PAGE
 
 if __name__ == "__main__":
     serving.read_page = lambda: PAGE

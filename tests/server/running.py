@@ -12,15 +12,15 @@ import httpx
 from smalti.server.app import make_app
 from smalti.server.security import Guard
 from smalti.server.serving import Server, listen
-from tests.server.desks import PAGE, wait_until
+from tests.server.dispatchers import PAGE, wait_until
 
 
 @contextmanager
-def running(desk):
-    """Serve a desk; yield the server and the address."""
+def running(dispatcher):
+    """Serve a dispatcher; yield the server and the address."""
     address = listen("127.0.0.1", 0)
     guard = Guard.of_address("127.0.0.1", address.ip, address.port, None)
-    server = Server(make_app(desk, guard, PAGE), desk)
+    server = Server(make_app(dispatcher, guard, PAGE), dispatcher)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[address.listener])))
     thread.start()
     try:

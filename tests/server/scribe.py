@@ -104,7 +104,7 @@ class Scribe:
         self.memory, self.pending = after, None
 
     def _choose(self):
-        seen = {"seen": self.memory.revision}
+        seen = {"seen_revision": self.memory.revision}
         kind = self._rng.choice(["no", "unsure", "yes", "change", "undo", "redo", "removal"])
         known = sorted(self.memory.answers)
         if kind in ("undo", "redo"):

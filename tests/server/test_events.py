@@ -10,11 +10,11 @@ import time
 import httpx
 import pytest
 
-from smalti.annotation.messages import ErrorAfter, Notice, Outlook, Progress, Stage
+from smalti.annotation.messages import ErrorAfter, Notice, Prediction, Progress, Stage
 from smalti.errors import InputError
 from smalti.server import events
 from smalti.server.events import Bulletin, write_events
-from tests.server.desks import NO, new_desk, opened_desk, wait_until
+from tests.server.dispatchers import NO, new_dispatcher, opened_desk, wait_until
 from tests.server.fake_session import FakeSession
 from tests.server.running import Page, running
 
@@ -123,13 +123,13 @@ def test_where_nothing_changes_a_comment_keeps_the_connection(monkeypatch):
 
 
 def test_two_pages_both_hear_of_an_answer():
-    with opened_desk() as (desk, _), running(desk) as (_, url):
+    with opened_desk() as (dispatcher, _), running(dispatcher) as (_, url):
         pages = [Page(url), Page(url)]
         assert httpx.post(f"{url}/api/answers", json=NO).status_code == 200
         for page in pages:
             wait_until(
                 lambda page=page: (
-                    page.notices[-1] == {"revision": 1, "stage": "asking", "progress": None, "outlook": None}
+                    page.notices[-1] == {"revision": 1, "stage": "asking", "progress": None, "prediction": None}
                 )
             )
     for page in pages:
@@ -137,7 +137,7 @@ def test_two_pages_both_hear_of_an_answer():
 
 
 def test_a_page_hears_of_the_preparation_from_its_progress_to_its_end():
-    desk, session, go_on = new_desk(), FakeSession(), threading.Event()
+    dispatcher, session, go_on = new_dispatcher(), FakeSession(), threading.Event()
 
     def opening(progress, on_change):
         with progress.stage("reading", 2) as step:
@@ -146,38 +146,38 @@ def test_a_page_hears_of_the_preparation_from_its_progress_to_its_end():
             step()
         return session.opening(progress, on_change)
 
-    with running(desk) as (_, url):
+    with running(dispatcher) as (_, url):
         page = Page(url)
-        desk.open(opening)
+        dispatcher.open(opening)
         reading = {"name": "reading", "done": 1, "total": 2}
         wait_until(
-            lambda: page.notices[-1] == {"revision": 0, "stage": "preparing", "progress": reading, "outlook": None}
+            lambda: page.notices[-1] == {"revision": 0, "stage": "preparing", "progress": reading, "prediction": None}
         )
         go_on.set()
-        wait_until(lambda: page.notices[-1] == {"revision": 0, "stage": "asking", "progress": None, "outlook": None})
+        wait_until(lambda: page.notices[-1] == {"revision": 0, "stage": "asking", "progress": None, "prediction": None})
     page.wait()
-    desk.close()
+    dispatcher.close()
 
 
 def test_a_page_hears_why_the_preparation_failed():
-    desk = new_desk()
+    dispatcher = new_dispatcher()
 
     def opening(progress, on_change):
         raise InputError("clip.mp4: no frames; give another file")
 
-    with running(desk) as (_, url):
+    with running(dispatcher) as (_, url):
         page = Page(url)
         with pytest.raises(InputError):
-            desk.open(opening).result(5)
+            dispatcher.open(opening).result(5)
         wait_until(lambda: page.notices[-1]["stage"] == "failed")
         assert httpx.get(f"{url}/api/state").json()["failure"] == "clip.mp4: no frames; give another file"
         assert httpx.get(f"{url}/api/question").json() == {"explanation": "clip.mp4: no frames; give another file"}
     page.wait()
-    desk.close()
+    dispatcher.close()
 
 
 def test_a_change_that_nobody_asked_for_is_told():
-    with opened_desk() as (desk, session), running(desk) as (_, url):
+    with opened_desk() as (dispatcher, session), running(dispatcher) as (_, url):
         page = Page(url)
         session.revision = 7
         session.on_change()
@@ -186,18 +186,20 @@ def test_a_change_that_nobody_asked_for_is_told():
 
 
 def test_what_is_foretold_while_people_look_comes_by_itself():
-    outlook = Outlook(answers=2, bound_px=2.9, ahead=[ErrorAfter(answers=7, predicted_px=1.6)], worth_going_on=True)
-    with opened_desk() as (desk, session), running(desk) as (_, url):
+    prediction = Prediction(
+        answers=2, bound_px=2.9, ahead=[ErrorAfter(answers=7, predicted_px=1.6)], worth_going_on=True
+    )
+    with opened_desk() as (dispatcher, session), running(dispatcher) as (_, url):
         page = Page(url)
-        session.outlook = outlook
+        session.prediction = prediction
         session.on_change()
-        wait_until(lambda: page.notices[-1]["outlook"] == outlook.model_dump())
+        wait_until(lambda: page.notices[-1]["prediction"] == prediction.model_dump())
     page.wait()
 
 
 def test_the_server_ends_within_a_second_with_pages_open():
-    with opened_desk() as (desk, _):
-        with running(desk) as (server, url):
+    with opened_desk() as (dispatcher, _):
+        with running(dispatcher) as (server, url):
             pages = [Page(url) for _ in range(3)]
             began = time.monotonic()
             server.should_exit = True
@@ -208,8 +210,8 @@ def test_the_server_ends_within_a_second_with_pages_open():
 
 
 def test_the_server_ends_within_a_second_while_somebody_waits_for_the_engine():
-    with opened_desk() as (desk, session):
-        with running(desk) as (server, url):
+    with opened_desk() as (dispatcher, session):
+        with running(dispatcher) as (server, url):
             session.hold.clear()
             answers = []
             asking = threading.Thread(target=lambda: answers.append(httpx.get(f"{url}/api/state", timeout=10)))
@@ -224,9 +226,9 @@ def test_the_server_ends_within_a_second_while_somebody_waits_for_the_engine():
 
 
 def test_a_page_that_is_closed_is_forgotten():
-    with opened_desk() as (desk, _), running(desk) as (_, url):
+    with opened_desk() as (dispatcher, _), running(dispatcher) as (_, url):
         host, port = url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port))) as connection:
             connection.sendall(f"GET /api/events HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
-            wait_until(lambda: desk.bulletin.readers == 1)
-        wait_until(lambda: desk.bulletin.readers == 0)
+            wait_until(lambda: dispatcher.bulletin.readers == 1)
+        wait_until(lambda: dispatcher.bulletin.readers == 0)

@@ -17,7 +17,7 @@ from smalti.server import serving as lifetime
 from smalti.server.app import make_app
 from smalti.server.security import Guard
 from smalti.server.serving import listen, serve
-from tests.server.desks import PAGE, new_desk, wait_until
+from tests.server.dispatchers import PAGE, new_dispatcher, wait_until
 from tests.server.fake_session import FakeSession
 from tests.server.running import Page
 
@@ -106,7 +106,7 @@ def test_an_open_page_can_still_read_what_is_wrong_with_the_input():
 def test_the_browser_opens_unless_the_input_is_known_to_be_bad(monkeypatch, prepare, opens):
     opened = []
     monkeypatch.setattr(lifetime.webbrowser, "open", opened.append)
-    desk, session, address = new_desk(), FakeSession(), listen("127.0.0.1", 0)
+    dispatcher, session, address = new_dispatcher(), FakeSession(), listen("127.0.0.1", 0)
     seen = {}
 
     class Watched(lifetime.Server):
@@ -121,12 +121,12 @@ def test_the_browser_opens_unless_the_input_is_known_to_be_bad(monkeypatch, prep
             raise ValueError("bad")
         return session.opening(progress, on_change)
 
-    app = make_app(desk, Guard.of_address("127.0.0.1", address.ip, address.port, None), PAGE)
+    app = make_app(dispatcher, Guard.of_address("127.0.0.1", address.ip, address.port, None), PAGE)
     failures = []
 
     def run():
         try:
-            serve(app, desk, address, opening, "http://here/")
+            serve(app, dispatcher, address, opening, "http://here/")
         except ValueError as error:
             failures.append(error)
 

@@ -6,7 +6,7 @@ import pytest
 
 from smalti.errors import InputError
 from smalti.server.app import read_page
-from tests.server.desks import client_of, opened_desk
+from tests.server.dispatchers import client_of, opened_desk
 
 
 @pytest.fixture
@@ -43,8 +43,8 @@ def test_a_page_that_was_not_built_is_said_in_one_line(tmp_path):
 
 
 def test_a_file_added_later_is_not_sent(built):
-    with opened_desk() as (desk, _):
-        client = client_of(desk)
+    with opened_desk() as (dispatcher, _):
+        client = client_of(dispatcher)
         assert client.get("/assets/plain.css").status_code == 404
 
 
@@ -52,13 +52,13 @@ def test_a_file_added_later_is_not_sent(built):
     "path", ["/../desks.py", "/assets/../../desks.py", "/%2e%2e/desks.py", "/assets/..%2f..%2fdesks.py", "//etc/passwd"]
 )
 def test_no_path_leads_to_another_file(path):
-    with opened_desk() as (desk, _):
-        assert client_of(desk).get(path).status_code == 404
+    with opened_desk() as (dispatcher, _):
+        assert client_of(dispatcher).get(path).status_code == 404
 
 
 def test_the_page_is_asked_for_anew_and_assets_with_a_hash_never(built):
-    with opened_desk() as (desk, _):
-        client = client_of(desk)
+    with opened_desk() as (dispatcher, _):
+        client = client_of(dispatcher)
         assert client.get("/").headers["cache-control"] == "no-store"
         assert "immutable" in client.get("/assets/index-a1B2c3D4.js").headers["cache-control"]
         assert client.get("/favicon.svg").headers["cache-control"] == "no-store"

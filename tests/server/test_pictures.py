@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.server.desks import opened
+from tests.server.dispatchers import opened
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from smalti.server.app import make_app
 from smalti.server.security import Guard
-from tests.server.desks import ADDRESS, PAGE
+from tests.server.dispatchers import ADDRESS, PAGE
 from tests.server.projects import prepared_tiny, real_desk
 
 MALFORMED, WELL_FORMED = 300, 100
@@ -29,8 +29,8 @@ FIXED = hypothesis.settings(
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     base = tmp_path_factory.mktemp("tiny")
-    with real_desk(prepared_tiny(base), base / "asked" / "tiny.smalti") as (desk, session):
-        app = make_app(desk, Guard.of_address("127.0.0.1", "127.0.0.1", 8000, None), PAGE)
+    with real_desk(prepared_tiny(base), base / "asked" / "tiny.smalti") as (dispatcher, session):
+        app = make_app(dispatcher, Guard.of_address("127.0.0.1", "127.0.0.1", 8000, None), PAGE)
         schema = schemathesis.openapi.from_asgi("/api/openapi.json", app, headers={"host": "127.0.0.1:8000"})
         # The stream of events takes no input and has no end.
         yield schema.exclude(path="/api/events"), session

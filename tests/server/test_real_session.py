@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from smalti.annotation import messages as say
-from tests.server.desks import client_of, wait_until
+from tests.server.dispatchers import client_of, wait_until
 from tests.server.projects import prepared_tiny, real_desk
 from tests.server.running import Page, running
 
@@ -21,13 +21,13 @@ def prepared(tmp_path_factory):
 
 @pytest.fixture
 def world(prepared, tmp_path):
-    with real_desk(prepared, tmp_path / "tiny.smalti") as (desk, session):
-        yield client_of(desk), desk, session
+    with real_desk(prepared, tmp_path / "tiny.smalti") as (dispatcher, session):
+        yield client_of(dispatcher), dispatcher, session
 
 
 def answer(client, verdict="no", **more):
     question = client.get("/api/question").json()
-    body = {"i": question["i"], "j": question["j"], "verdict": verdict, "seen": question["revision"], **more}
+    body = {"i": question["i"], "j": question["j"], "verdict": verdict, "seen_revision": question["revision"], **more}
     return client.post("/api/answers", json=body)
 
 
@@ -74,9 +74,9 @@ def test_an_answer_is_given_undone_and_given_again(world):
     before = client.get("/api/answers").json()
     outcome = say.Outcome.model_validate_json(answer(client).content, strict=True)
     assert outcome.state.counts.no == 1
-    undone = client.post("/api/undo", json={"seen": outcome.state.revision}).json()
+    undone = client.post("/api/undo", json={"seen_revision": outcome.state.revision}).json()
     assert client.get("/api/answers").json() == before
-    redone = client.post("/api/redo", json={"seen": undone["state"]["revision"]}).json()
+    redone = client.post("/api/redo", json={"seen_revision": undone["state"]["revision"]}).json()
     assert redone["state"]["counts"]["no"] == 1
     assert session.revision == outcome.state.revision + 2
 
@@ -84,7 +84,7 @@ def test_an_answer_is_given_undone_and_given_again(world):
 def test_the_later_of_two_tabs_is_told_what_the_other_said(world):
     client = world[0]
     question = client.get("/api/question").json()
-    body = {"i": question["i"], "j": question["j"], "seen": question["revision"]}
+    body = {"i": question["i"], "j": question["j"], "seen_revision": question["revision"]}
     assert client.post("/api/answers", json={**body, "verdict": "no", "reason": "another place"}).status_code == 200
     late = client.post("/api/answers", json={**body, "verdict": "unsure"})
     assert late.status_code == 409
@@ -97,8 +97,8 @@ def test_the_later_of_two_undos_is_told(world):
     client, _, session = world
     answer(client)
     revision = answer(client).json()["state"]["revision"]
-    assert client.post("/api/undo", json={"seen": revision}).status_code == 200
-    late = client.post("/api/undo", json={"seen": revision})
+    assert client.post("/api/undo", json={"seen_revision": revision}).status_code == 200
+    late = client.post("/api/undo", json={"seen_revision": revision})
     assert late.status_code == 409
     assert say.Conflict.model_validate_json(late.content, strict=True).state.counts.no == 1
     assert session.revision == revision + 1
@@ -107,7 +107,7 @@ def test_the_later_of_two_undos_is_told(world):
 def test_of_many_answers_at_once_exactly_one_is_kept(world):
     client, _, session = world
     question, before = client.get("/api/question").json(), session.revision
-    body = {"i": question["i"], "j": question["j"], "verdict": "no", "seen": question["revision"]}
+    body = {"i": question["i"], "j": question["j"], "verdict": "no", "seen_revision": question["revision"]}
     with ThreadPoolExecutor(8) as pool:
         statuses = list(pool.map(lambda _: client.post("/api/answers", json=body).status_code, range(8)))
     assert sorted(statuses) == [200] + [409] * 7
@@ -115,10 +115,10 @@ def test_of_many_answers_at_once_exactly_one_is_kept(world):
 
 
 def test_both_tabs_hear_of_an_answer(prepared, tmp_path):
-    with real_desk(prepared, tmp_path / "tiny.smalti") as (desk, session), running(desk) as (_, url):
+    with real_desk(prepared, tmp_path / "tiny.smalti") as (dispatcher, session), running(dispatcher) as (_, url):
         pages = [Page(url), Page(url)]
         question = httpx.get(f"{url}/api/question", timeout=20).json()
-        body = {"i": question["i"], "j": question["j"], "verdict": "no", "seen": question["revision"]}
+        body = {"i": question["i"], "j": question["j"], "verdict": "no", "seen_revision": question["revision"]}
         assert httpx.post(f"{url}/api/answers", json=body, timeout=20).status_code == 200
         for page in pages:
             wait_until(lambda page=page: page.notices[-1]["revision"] == session.revision)
@@ -127,27 +127,27 @@ def test_both_tabs_hear_of_an_answer(prepared, tmp_path):
 
 
 def test_stop_here_leaves_a_mosaic_and_a_report(world):
-    client, desk, _ = world
-    assert client.post("/api/conclude", json={"seen": 0}).json()["stage"] == "concluding"
+    client, dispatcher, _ = world
+    assert client.post("/api/finish", json={"seen_revision": 0}).json()["stage"] == "finishing"
     wait_until(lambda: client.get("/api/state").json()["stage"] == "asking", 60)
     state = client.get("/api/state").json()
-    assert (state["failure"], state["concluded"]) == (None, True)
+    assert (state["failure"], state["finished"]) == (None, True)
     for name in ("mosaic.png", "report.html"):
-        assert (desk.folder / name).stat().st_size > 100
+        assert (dispatcher.folder / name).stat().st_size > 100
 
 
 def test_answers_are_taken_while_the_mosaic_is_finished(world):
     client, _, session = world
     going_on, go_on = threading.Event(), threading.Event()
-    conclude = session.conclude
+    finish = session.finish
 
     def slowly(progress):
         going_on.set()
         assert go_on.wait(20)
-        conclude(progress)
+        finish(progress)
 
-    session.conclude = slowly
-    client.post("/api/conclude", json={"seen": 0})
+    session.finish = slowly
+    client.post("/api/finish", json={"seen_revision": 0})
     assert going_on.wait(5)
     assert answer(client).status_code == 200
     go_on.set()

@@ -6,11 +6,11 @@ import pytest
 
 from smalti.annotation import messages as say
 from smalti.server import typescript
-from tests.server.desks import NO, client_of, new_desk, opened, wait_until
+from tests.server.dispatchers import NO, client_of, new_dispatcher, opened, wait_until
 from tests.server.fake_session import IDENTITY
 
 SNAP = {"i": 0, "j": 1, "x_i": 1.0, "y_i": 2.0, "x_j": 3.0, "y_j": 4.0, "moving": "i", "i_from_j": IDENTITY[:6]}
-LOOKS = {
+APPEARANCES = {
     "/api/state": say.State,
     "/api/question": say.Question,
     "/api/pairs/0/2": say.Question,
@@ -32,11 +32,11 @@ def world():
         yield world
 
 
-@pytest.mark.parametrize("path", LOOKS)
+@pytest.mark.parametrize("path", APPEARANCES)
 def test_a_look_returns_its_message(world, path):
     answer = world[0].get(path)
     assert answer.status_code == 200
-    LOOKS[path].model_validate_json(answer.content, strict=True)
+    APPEARANCES[path].model_validate_json(answer.content, strict=True)
 
 
 @pytest.mark.parametrize("path", ACTS)
@@ -63,9 +63,9 @@ def test_an_answer_stands_in_the_table(world):
 def test_an_answer_is_removed_and_undone(world):
     client = world[0]
     client.post("/api/answers", json=NO)
-    assert client.post("/api/answers/removal", json={"i": 0, "j": 2, "seen": 1}).json()["done"] == "removed"
-    client.post("/api/answers", json={**NO, "seen": 2})
-    assert client.post("/api/undo", json={"seen": 3}).json()["done"] == "undone"
+    assert client.post("/api/answers/removal", json={"i": 0, "j": 2, "seen_revision": 1}).json()["done"] == "removed"
+    client.post("/api/answers", json={**NO, "seen_revision": 2})
+    assert client.post("/api/undo", json={"seen_revision": 3}).json()["done"] == "undone"
 
 
 def test_the_window_of_a_map_reaches_the_session(world):
@@ -87,7 +87,7 @@ def test_an_error_of_the_engine_is_refused_in_its_words(world):
 
 
 def test_nothing_to_redo_is_refused_in_words(world):
-    answer = world[0].post("/api/redo", json={"seen": 0})
+    answer = world[0].post("/api/redo", json={"seen_revision": 0})
     assert (answer.status_code, answer.json()) == (400, {"explanation": "there is nothing to redo"})
 
 
@@ -104,9 +104,9 @@ def test_a_wrong_method_is_explained(world):
 
 
 def test_a_fault_of_ours_is_admitted_without_its_details():
-    with opened() as (_, desk, session):
+    with opened() as (_, dispatcher, session):
         session.mosaic = lambda: 1 / 0
-        answer = client_of(desk, raise_faults=False).get("/api/mosaic")
+        answer = client_of(dispatcher, raise_faults=False).get("/api/mosaic")
     assert answer.status_code == 500
     assert answer.json() == {"explanation": "something is wrong in Smalti itself; the terminal tells more"}
     assert answer.headers["x-content-type-options"] == "nosniff"
@@ -152,24 +152,24 @@ def test_a_refused_field_is_named(world):
 
 
 def test_while_the_sequence_is_prepared_only_the_state_is_there():
-    desk = new_desk()
-    client = client_of(desk)
+    dispatcher = new_dispatcher()
+    client = client_of(dispatcher)
     assert client.get("/api/state").json()["stage"] == "preparing"
     for path in ("/api/question", "/api/frames/0.jpg", "/api/exports/landmarks.csv", "/api/pairs/0/1"):
         answer = client.get(path)
         assert answer.status_code == 503
         assert answer.headers["retry-after"] == "1"
         assert answer.json() == {"explanation": "the sequence is being prepared; wait until it is done"}
-    assert client.post("/api/conclude", json={"seen": 0}).status_code == 503
-    desk.close()
+    assert client.post("/api/finish", json={"seen_revision": 0}).status_code == 503
+    dispatcher.close()
 
 
 def test_stop_here_finishes_in_the_background_and_says_so(world):
     client, _, session = world
-    assert client.post("/api/conclude", json={"seen": 0}).json()["stage"] == "concluding"
+    assert client.post("/api/finish", json={"seen_revision": 0}).json()["stage"] == "finishing"
     wait_until(lambda: client.get("/api/state").json()["progress"] == {"name": "rendering", "done": 1, "total": 2})
-    assert client.post("/api/answers", json=NO).json()["state"]["stage"] == "concluding"
-    session.concluding.set()
+    assert client.post("/api/answers", json=NO).json()["state"]["stage"] == "finishing"
+    session.finishing.set()
     wait_until(lambda: client.get("/api/state").json()["stage"] == "asking")
     assert client.get("/api/state").json()["progress"] is None
 
@@ -177,11 +177,11 @@ def test_stop_here_finishes_in_the_background_and_says_so(world):
 def test_stop_here_twice_finishes_once(world):
     client, _, session = world
     begun = []
-    conclude = session.conclude
-    session.conclude = lambda progress: (begun.append(1), conclude(progress))
+    finish = session.finish
+    session.finish = lambda progress: (begun.append(1), finish(progress))
     for _ in range(2):
-        client.post("/api/conclude", json={"seen": 0})
-    session.concluding.set()
+        client.post("/api/finish", json={"seen_revision": 0})
+    session.finishing.set()
     wait_until(lambda: client.get("/api/state").json()["stage"] == "asking")
     assert begun == [1]
 
@@ -189,8 +189,8 @@ def test_stop_here_twice_finishes_once(world):
 def test_a_mosaic_that_cannot_be_written_is_told_in_the_state(world):
     client, _, session = world
     session.disk_is_full = True
-    session.concluding.set()
-    client.post("/api/conclude", json={"seen": 0})
+    session.finishing.set()
+    client.post("/api/finish", json={"seen_revision": 0})
     wait_until(lambda: client.get("/api/state").json()["stage"] == "asking")
     assert client.get("/api/state").json()["failure"] == "mosaic.png: cannot be written; make room"
 

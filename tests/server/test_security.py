@@ -9,7 +9,7 @@ from starlette.datastructures import Headers
 
 from smalti.server import security
 from smalti.server.security import MOST_BYTES, Guard
-from tests.server.desks import ADDRESS, NO, client_of, opened, opened_desk
+from tests.server.dispatchers import ADDRESS, NO, client_of, opened, opened_desk
 
 TOKEN = "right-token"
 REMOTE = "http://192.0.2.7:8000"
@@ -25,8 +25,8 @@ def world():
 @pytest.fixture
 def remote():
     """A client of a server that others may reach."""
-    with opened_desk() as (desk, _):
-        yield client_of(desk, Guard.of_address("192.0.2.7", "192.0.2.7", 8000, TOKEN), REMOTE)
+    with opened_desk() as (dispatcher, _):
+        yield client_of(dispatcher, Guard.of_address("192.0.2.7", "192.0.2.7", 8000, TOKEN), REMOTE)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -120,7 +120,7 @@ def test_what_changes_something_must_be_json(world, method, kind):
 
 
 def test_json_with_a_charset_passes(world):
-    body = b'{"i": 0, "j": 2, "verdict": "no", "seen": 0}'
+    body = b'{"i": 0, "j": 2, "verdict": "no", "seen_revision": 0}'
     headers = {"content-type": "Application/JSON; charset=utf-8"}
     assert world[0].post("/api/answers", content=body, headers=headers).status_code == 200
 
@@ -152,7 +152,7 @@ def test_a_body_in_pieces_is_refused_as_soon_as_it_is_too_large(world):
 
 
 def test_a_body_just_within_the_limit_is_read(world):
-    body = b'{"i": 0, "j": 2, "verdict": "no", "seen": 0}'.ljust(MOST_BYTES)
+    body = b'{"i": 0, "j": 2, "verdict": "no", "seen_revision": 0}'.ljust(MOST_BYTES)
     answer = world[0].post("/api/answers", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 200
 

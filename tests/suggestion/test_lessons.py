@@ -15,9 +15,9 @@ from smalti.engine.rows import hold, normal_equations
 from smalti.geometry.homographies import FAMILIES, PROJECTIVE, SIMILARITY
 from smalti.records import Answer, Landmarks, Pair
 from smalti.suggestion import expected_gain as module
-from smalti.suggestion.candidates import Prospect
-from smalti.suggestion.expected_gain import LEAST_SHARE, LOST, Lessons, draw, landmarks_of_a_frame, shared_points
-from smalti.suggestion.pair_survey import Seen
+from smalti.suggestion.candidates import CandidatePairs
+from smalti.suggestion.expected_gain import LEAST_SHARE, LOST, ExpectedGain, draw, landmarks_of_a_frame, shared_points
+from smalti.suggestion.pair_survey import SurveyedPairs
 from smalti_lab.experiments.worlds import OUTLINE, raster
 
 FRAMES = 12
@@ -38,7 +38,9 @@ def state(family=PROJECTIVE):
 
 def lessons_of(likely=LIKELY, family=PROJECTIVE):
     view = state(family).view
-    return Lessons.of(view.estimate, view.covariance, Seen.of(view, APART), likely, Seen.of(view, PAIRS), WEIGHT)
+    return ExpectedGain.of(
+        view.estimate, view.covariance, SurveyedPairs.of(view, APART), likely, SurveyedPairs.of(view, PAIRS), WEIGHT
+    )
 
 
 @pytest.fixture
@@ -59,7 +61,9 @@ class Dense:
         estimate: Estimate = state(family).estimate
         self.by_entry, self.nodes = estimate.family.by_entry, estimate.system.nodes
         self.information = information_of(estimate)
-        middles = shared_points(Seen.of(state(family).view, PAIRS).centres, OUTLINE)[0].mean(axis=1, keepdims=True)
+        middles = shared_points(SurveyedPairs.of(state(family).view, PAIRS).centres, OUTLINE)[0].mean(
+            axis=1, keepdims=True
+        )
         errors = self.by_all(estimate.covariance.relations(PAIRS, middles))
         self.mattering = np.einsum("n,nri,nrj->ij", WEIGHT / WEIGHT.sum(), errors, errors)
 
@@ -113,21 +117,21 @@ def test_the_error_is_that_of_the_pairs_that_matter(exact, family):
 
 @each_family
 def test_a_gain_is_the_drop_of_the_error_when_the_link_is_added(exact, family):
-    lessons = lessons_of(family=family)
-    expected = dense(family).gains(lessons.links)
-    np.testing.assert_allclose(lessons.gains, expected, rtol=1e-4, atol=1e-6 * expected.max())
+    expected_gain = lessons_of(family=family)
+    expected = dense(family).gains(expected_gain.links)
+    np.testing.assert_allclose(expected_gain.gains, expected, rtol=1e-4, atol=1e-6 * expected.max())
 
 
 @each_family
 def test_supposed_answers_leave_what_is_left_when_as_much_of_their_links_is_added(exact, family):
-    lessons = start = lessons_of(family=family)
+    expected_gain = start = lessons_of(family=family)
     added = []
     for n in (4, 11, 5):
-        lessons = lessons.suppose(n)
+        expected_gain = expected_gain.suppose(n)
         added.append((start.links[n : n + 1], LIKELY[n]))
-        assert lessons.squared_error == pytest.approx(dense(family).error(added), rel=1e-4)
+        assert expected_gain.squared_error == pytest.approx(dense(family).error(added), rel=1e-4)
     expected = dense(family).gains(start.links, added)
-    np.testing.assert_allclose(lessons.gains, expected, rtol=1e-3, atol=1e-5 * expected.max())
+    np.testing.assert_allclose(expected_gain.gains, expected, rtol=1e-3, atol=1e-5 * expected.max())
 
 
 def test_the_variation_is_that_of_a_sum_of_squared_normal_variables(exact):
@@ -137,22 +141,22 @@ def test_the_variation_is_that_of_a_sum_of_squared_normal_variables(exact):
 
 
 def test_random_loads_tell_the_gains_to_a_tenth_or_two():
-    lessons = lessons_of()
-    expected = dense().gains(lessons.links)
+    expected_gain = lessons_of()
+    expected = dense().gains(expected_gain.links)
     large = expected > 0.1 * expected.max()
-    assert np.mean(np.abs(np.log(lessons.gains[large] / expected[large]))) < 0.25
-    assert expected[np.argmax(lessons.gains)] > 0.8 * expected.max()
-    assert lessons.squared_error == pytest.approx(dense().error(), rel=0.3)
+    assert np.mean(np.abs(np.log(expected_gain.gains[large] / expected[large]))) < 0.25
+    assert expected[np.argmax(expected_gain.gains)] > 0.8 * expected.max()
+    assert expected_gain.squared_error == pytest.approx(dense().error(), rel=0.3)
 
 
 def test_a_yes_teaches_about_what_was_foretold_of_it():
-    lessons = lessons_of()
+    expected_gain = lessons_of()
     world, before = raster(FRAMES), state()
     at = [n for n, pair in enumerate(APART.tolist()) if tuple(pair) in {tuple(p) for p in world.overlapping.tolist()}]
-    best = max(at, key=lambda n: lessons.gains[n])
+    best = max(at, key=lambda n: expected_gain.gains[n])
     answered = before.record(world.agent(3).answer(Pair(*map(int, APART[best]))))
     after = answered.outlook.error_px**2 / before.outlook.error_px**2
-    foretold = 1.0 - lessons.gains[best] / lessons.squared_error
+    foretold = 1.0 - expected_gain.gains[best] / expected_gain.squared_error
     # Noise and camera are learned besides.
     assert abs(np.log(after / foretold)) < np.log(2.5)
 
@@ -167,16 +171,16 @@ def test_an_answer_that_is_not_likely_takes_less_of_the_error():
 
 
 def test_what_was_supposed_is_not_likely_to_be_asked_again():
-    lessons = lessons_of().suppose(7)
-    assert lessons.likely[7] == 0.0
-    np.testing.assert_array_equal(np.delete(lessons.likely, 7), np.delete(LIKELY, 7))
+    expected_gain = lessons_of().suppose(7)
+    assert expected_gain.likely[7] == 0.0
+    np.testing.assert_array_equal(np.delete(expected_gain.likely, 7), np.delete(LIKELY, 7))
 
 
 def test_supposing_leaves_the_lessons_before_it_as_they_were():
-    lessons = lessons_of()
-    before = lessons.gains
-    lessons.suppose(3).suppose(8)
-    np.testing.assert_array_equal(lessons.gains, before)
+    expected_gain = lessons_of()
+    before = expected_gain.gains
+    expected_gain.suppose(3).suppose(8)
+    np.testing.assert_array_equal(expected_gain.gains, before)
 
 
 # Two mosaics
@@ -193,24 +197,24 @@ def parted():
 
 def test_joining_two_mosaics_is_worth_the_share_of_frames_that_are_lost():
     state, _ = parted()
-    prospect = Prospect.of(state.view)
-    lessons = prospect.lessons(state.view)
+    prospect = CandidatePairs.of(state.view)
+    expected_gain = prospect.expected_gain(state.view)
     part = state.part[prospect.candidates.pairs]
     between = part[:, 0] != part[:, 1]
     assert between.any()
-    np.testing.assert_allclose(lessons.joining[between], LOST**2 * OUTLINE.area * 6 / 20)
-    np.testing.assert_array_equal(lessons.joining[~between], 0.0)
-    np.testing.assert_allclose(lessons.gains[between], lessons.joining[between])
+    np.testing.assert_allclose(expected_gain.joining[between], LOST**2 * OUTLINE.area * 6 / 20)
+    np.testing.assert_array_equal(expected_gain.joining[~between], 0.0)
+    np.testing.assert_allclose(expected_gain.gains[between], expected_gain.joining[between])
 
 
 def test_supposing_that_they_are_joined_leaves_less_to_be_gained_by_joining_them():
     state, _ = parted()
-    lessons = Prospect.of(state.view).lessons(state.view)
-    n = int(np.argmax(lessons.likely * (lessons.joining > 0.0)))
-    left = lessons.suppose(n)
-    between = lessons.joining > 0.0
-    np.testing.assert_allclose(left.joining[between], (1.0 - lessons.likely[n]) * lessons.joining[between])
-    assert left.squared_error == lessons.squared_error
+    expected_gain = CandidatePairs.of(state.view).expected_gain(state.view)
+    n = int(np.argmax(expected_gain.likely * (expected_gain.joining > 0.0)))
+    left = expected_gain.suppose(n)
+    between = expected_gain.joining > 0.0
+    np.testing.assert_allclose(left.joining[between], (1.0 - expected_gain.likely[n]) * expected_gain.joining[between])
+    assert left.squared_error == expected_gain.squared_error
 
 
 def test_what_joins_them_is_asked_and_counts_after_a_yes():
@@ -222,7 +226,7 @@ def test_what_joins_them_is_asked_and_counts_after_a_yes():
         if not state.part.any():
             break
     assert not state.part.any()
-    assert Prospect.of(state.view).lessons(state.view).joining.max() == 0.0
+    assert CandidatePairs.of(state.view).expected_gain(state.view).joining.max() == 0.0
     assert {(asked[-1].i, asked[-1].j)} <= {tuple(pair) for pair in state.view.linked.tolist()}
 
 

@@ -135,7 +135,7 @@ def test_pairs_that_differ_by_more_than_their_landmarks_scatter_leave_an_error()
 def test_no_answers_remove_what_lasts():
     outlook = course()[1][5].outlook
     assert outlook.error_left_px(0.0) == outlook.lasting_px >= LEAST_ERROR_PX
-    assert outlook.error_left_px(outlook.lessons.squared_error) == pytest.approx(outlook.error_px)
+    assert outlook.error_left_px(outlook.expected_gain.squared_error) == pytest.approx(outlook.error_px)
 
 
 def test_landmarks_that_are_hardly_worth_anything_leave_the_misfit_as_it_is():

@@ -10,7 +10,7 @@ import pytest
 from smalti.active_loop import ActiveLoop
 from smalti.overlap.external_model import FixedProbabilities
 from smalti.records import Answer, Landmarks, Pair, pair_key
-from smalti.suggestion.pair_survey import Seen
+from smalti.suggestion.pair_survey import SurveyedPairs
 from smalti.suggestion.posterior import Posterior, kinds
 from smalti_lab.experiments.wander import wander
 from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
@@ -49,9 +49,9 @@ def test_of_pairs_stated_at_some_probability_so_many_overlap():
 def test_it_foretells_answers_better_than_the_product_of_both_models():
     brier = np.zeros(2)
     for state, pairs, truth in map(answered, SEEDS):
-        seen = Seen.of(state.view, pairs)
+        seen = SurveyedPairs.of(state.view, pairs)
         product = seen.position * state.view.external.probabilities()[tuple(pairs.T)]
-        brier += [np.mean((some - truth) ** 2) for some in (Posterior.of(state.view).of_seen(seen), product)]
+        brier += [np.mean((some - truth) ** 2) for some in (Posterior.of(state.view).of_surveyed(seen), product)]
     assert brier[0] < 0.8 * brier[1]
 
 
@@ -82,10 +82,10 @@ def test_looks_that_tell_nothing_leave_what_the_mosaic_says(looks):
     external = {"none": None, "zeros": np.zeros((30, 30)), "ones": np.ones((30, 30))}[looks]
     state, _ = small(30, None if external is None else FixedProbabilities(external))
     posterior = Posterior.of(state.view)
-    seen = Seen.of(state.view, np.array([[5, 24], [3, 20], [0, 28], [2, 9]]))
+    seen = SurveyedPairs.of(state.view, np.array([[5, 24], [3, 20], [0, 28], [2, 9]]))
     expected = kinds(seen.within) @ posterior.acceptance
     # But for the few pairs that are imagined to have been seen.
-    np.testing.assert_allclose(posterior.of_seen(seen), expected, rtol=0.02)
+    np.testing.assert_allclose(posterior.of_surveyed(seen), expected, rtol=0.02)
 
 
 @pytest.mark.parametrize("frames", [2, 3])

@@ -11,10 +11,10 @@ import pytest
 from smalti.active_loop import ActiveLoop
 from smalti.engine.relative_position import PairCentres
 from smalti.records import Answer, Landmarks, Pair, pair_key
-from smalti.suggestion.appearance_evidence import WeighedLooks
-from smalti.suggestion.candidates import FAINTEST, LOST, AcceptedTimesSpread, Prospect, _bounded
+from smalti.suggestion.appearance_evidence import WeighedAppearance
+from smalti.suggestion.candidates import FAINTEST, LOST, AcceptedTimesSpread, CandidatePairs, _bounded
 from smalti.suggestion.pair_search import _bound
-from smalti.suggestion.pair_survey import REACHES, Seen, near_pairs, probability_within
+from smalti.suggestion.pair_survey import REACHES, SurveyedPairs, near_pairs, probability_within
 from smalti.suggestion.posterior import Posterior, kinds
 from smalti_lab.experiments.wander import wander
 from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
@@ -39,23 +39,23 @@ def test_candidates_are_all_pairs_whose_reward_is_not_faint():
     pairs = pairs[view.may_be_asked(pairs)]
     posterior = Posterior.of(view)
     reward = AcceptedTimesSpread(posterior.acceptance).of(view.covariance.of_pairs(pairs), np.zeros(len(pairs)))
-    worth = WeighedLooks(view.steady, posterior.evidence).of_pairs(pairs) * reward
+    worth = WeighedAppearance(view.pooled, posterior.evidence).of_pairs(pairs) * reward
     wanted = pairs[worth > FAINTEST * worth.max()]
     assert len(wanted) > 100
-    found = pair_key(*Prospect.of(view).candidates.pairs.T)
+    found = pair_key(*CandidatePairs.of(view).candidates.pairs.T)
     assert np.isin(pair_key(*wanted.T), found).all()
     assert np.isin(found, pair_key(*pairs.T)).all()
 
 
 def test_no_pair_matters_twice():
-    prospect = Prospect.of(walk().view)
+    prospect = CandidatePairs.of(walk().view)
     counted = pair_key(*prospect.mattering.pairs[prospect.weight > 0.0].T)
     assert len(np.unique(counted)) == len(counted)
 
 
 def test_pairs_matter_as_much_as_they_are_likely_to_overlap():
     view = walk().view
-    prospect = Prospect.of(view)
+    prospect = CandidatePairs.of(view)
     count = len(prospect.likely)
     counts = _bounded(prospect.mattering)
     np.testing.assert_array_equal(prospect.weight[:count], prospect.likely * counts[:count])
@@ -73,7 +73,7 @@ def uncertain_by(deviations_px):
     cov[:, :, ::2] = np.square(deviations_px)[:, None, None] / 2.0
     centres = PairCentres(OUTLINE, np.broadcast_to(OUTLINE.centre, (len(cov), 2, 2)).copy(), cov)
     pairs = np.column_stack([np.arange(len(cov)), np.arange(len(cov)) + 2])
-    return Seen(pairs, centres, np.ones((len(cov), len(REACHES))), np.ones(len(cov)))
+    return SurveyedPairs(pairs, centres, np.ones((len(cov), len(REACHES))), np.ones(len(cov)))
 
 
 def test_what_is_lost_counts_no_more_the_further_off_it_is():
@@ -93,7 +93,7 @@ def parted():
 
 
 def test_pairs_of_two_mosaics_do_not_matter_but_may_be_asked():
-    prospect, part = Prospect.of(parted().view), parted().part
+    prospect, part = CandidatePairs.of(parted().view), parted().part
     across = part[prospect.mattering.pairs[:, 0]] != part[prospect.mattering.pairs[:, 1]]
     assert (prospect.weight[across] == 0.0).all()
     assert prospect.weight[~across].any()
@@ -105,7 +105,7 @@ def test_pairs_of_two_mosaics_do_not_matter_but_may_be_asked():
 def test_so_short_a_sequence_has_no_candidate_or_one(frames):
     world = raster(3)
     state = ActiveLoop.start(frames, OUTLINE, world.chain(world.agent(1))[: frames - 1])
-    assert Prospect.of(state.view).candidates.pairs.tolist() == [[0, 2]][: frames - 2]
+    assert CandidatePairs.of(state.view).candidates.pairs.tolist() == [[0, 2]][: frames - 2]
 
 
 @pytest.mark.parametrize("state", [walk, parted], ids=["walk", "parts"])

@@ -8,8 +8,8 @@ from scipy.stats import multivariate_normal, norm
 
 from smalti.active_loop import ActiveLoop
 from smalti.records import Answer
-from smalti.suggestion.answer_model import TRUSTED, Refusals, _left
-from smalti.suggestion.pair_survey import Seen
+from smalti.suggestion.answer_model import TRUSTED, NoAnswers, _left
+from smalti.suggestion.pair_survey import SurveyedPairs
 from smalti_lab.experiments.worlds import OUTLINE, raster
 
 FRAMES = 60
@@ -26,9 +26,9 @@ def state():
 
 def discounts(state, refused, pairs, reach=1.0, accepted=1.0):
     refused = np.array(refused, dtype=np.int64).reshape(-1, 2)
-    seen = Seen.of(state.view, refused)
-    return Refusals(state.covariance, refused, seen.centres).discount(
-        Seen.of(state.view, np.array(pairs)), reach, accepted
+    seen = SurveyedPairs.of(state.view, refused)
+    return NoAnswers(state.covariance, refused, seen.centres).discount(
+        SurveyedPairs.of(state.view, np.array(pairs)), reach, accepted
     )
 
 

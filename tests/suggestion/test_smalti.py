@@ -12,8 +12,8 @@ import pytest
 from smalti.active_loop import ActiveLoop, StopRule
 from smalti.overlap.external_model import FixedProbabilities
 from smalti.records import Pair, Suggestion
-from smalti.suggestion.candidates import Prospect
-from smalti.suggestion.expected_gain import Lessons
+from smalti.suggestion.candidates import CandidatePairs
+from smalti.suggestion.expected_gain import ExpectedGain
 from smalti.suggestion.state_view import Answered, View
 from smalti.suggestion.strategy import Smalti
 from smalti_lab.experiments.wander import wander
@@ -58,8 +58,8 @@ def test_nothing_is_asked_twice():
 def test_the_best_pairs_together_are_hardly_neighbours_where_the_best_ones_each_by_itself_are():
     view = there_and_back().view
     assert neighbours(Smalti().rank(view, BATCH)) <= 1
-    prospect = Prospect.of(view)
-    worth = Smalti().worth(prospect.likely, prospect.lessons(view).gains)
+    prospect = CandidatePairs.of(view)
+    worth = Smalti().worth(prospect.likely, prospect.expected_gain(view).gains)
     apart = [Suggestion(Pair(*map(int, prospect.candidates.pairs[n])), 0.0) for n in np.argsort(-worth)[:BATCH]]
     assert neighbours(apart) > BATCH // 2
 
@@ -70,13 +70,13 @@ def test_the_first_of_many_is_the_one_that_is_asked_alone():
 
 
 def test_each_is_the_best_if_those_before_it_are_asked():
-    lessons = Prospect.of(walk().view).lessons(walk().view)
-    for best, worth, drop, left in Smalti().choose(lessons, 4):
-        assert isinstance(left, Lessons)
-        assert worth == pytest.approx(np.max(lessons.likely * lessons.gains))
-        assert drop == pytest.approx(lessons.gains[best])
-        lessons = lessons.suppose(best)
-        assert left.squared_error == lessons.squared_error
+    expected_gain = CandidatePairs.of(walk().view).expected_gain(walk().view)
+    for best, worth, drop, left in Smalti().choose(expected_gain, 4):
+        assert isinstance(left, ExpectedGain)
+        assert worth == pytest.approx(np.max(expected_gain.likely * expected_gain.gains))
+        assert drop == pytest.approx(expected_gain.gains[best])
+        expected_gain = expected_gain.suppose(best)
+        assert left.squared_error == expected_gain.squared_error
 
 
 def test_worth_falls_from_one_to_the_next():

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from smalti.active_loop import ActiveLoop
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.records import Landmarks, Pair
-from smalti.suggestion.appearance_evidence import MOST_NEIGHBOURS, frames_in_reach, neighbours, steadied
+from smalti.suggestion.appearance_evidence import MOST_NEIGHBOURS, frames_in_reach, neighbours, pooled
 from smalti_lab.experiments.wander import wander
 from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, circle, raster
 
@@ -56,7 +56,7 @@ def test_tiles_that_hardly_overlap_are_no_neighbours():
     looks = WeightedSignatures(np.eye(10))
     state = ActiveLoop.start(10, OUTLINE, tiles, external=looks)
     assert frames_in_reach(state.ground.first) == 0
-    assert state.ground.steady is looks
+    assert state.ground.pooled is looks
 
 
 def test_sparse_and_dense_signatures_are_added_up_alike():
@@ -64,7 +64,7 @@ def test_sparse_and_dense_signatures_are_added_up_alike():
     signatures[:, 0] = 1.0
     signatures /= np.linalg.norm(signatures, axis=1, keepdims=True)
     around = neighbours(12, chain_of(12), 2)
-    dense, sparse = (WeightedSignatures(form(signatures)).steadied(around) for form in (np.array, csr_array))
+    dense, sparse = (WeightedSignatures(form(signatures)).pooled(around) for form in (np.array, csr_array))
     np.testing.assert_allclose(dense.probabilities(), sparse.probabilities(), atol=1e-12)
     expected = signatures[3:8].sum(axis=0)
     np.testing.assert_allclose(dense.signatures[5], expected / np.linalg.norm(expected))
@@ -73,7 +73,7 @@ def test_sparse_and_dense_signatures_are_added_up_alike():
 def test_a_model_that_has_no_signatures_stays_as_it_is():
     state = started(raster(30))
     ground = state.ground
-    assert steadied(ground.untrained, ground.first, ground.chain_pairs) is ground.untrained
+    assert pooled(ground.untrained, ground.first, ground.chain_pairs) is ground.untrained
 
 
 def test_overlapping_frames_are_told_better_by_what_is_seen_around_them():
@@ -90,6 +90,6 @@ def test_overlapping_frames_are_told_better_by_what_is_seen_around_them():
         count = together.sum()
         return (rank[together].sum() - count * (count - 1) / 2) / (count * (~together).sum())
 
-    alone, around = ranked(state.ground.untrained), ranked(state.ground.steady)
+    alone, around = ranked(state.ground.untrained), ranked(state.ground.pooled)
     assert around > 0.94
     assert 1.0 - around < 0.7 * (1.0 - alone)

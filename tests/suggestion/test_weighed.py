@@ -8,7 +8,7 @@ from scipy.special import logit
 
 from smalti.overlap.external_model import FixedProbabilities, NoExternalModel
 from smalti.overlap.weighted_signatures import WeightedSignatures
-from smalti.suggestion.appearance_evidence import ROUNDED_UP, Evidence, WeighedLooks
+from smalti.suggestion.appearance_evidence import ROUNDED_UP, Evidence, WeighedAppearance
 
 FRAMES = 50
 STARTS = np.array([0, 7, 20, 21, 38, FRAMES])
@@ -33,7 +33,7 @@ def signatures():
 
 
 def weighed(looks, ratios):
-    return WeighedLooks(looks, Evidence(logit(EDGES), np.column_stack([ratios, np.ones(len(ratios))])))
+    return WeighedAppearance(looks, Evidence(logit(EDGES), np.column_stack([ratios, np.ones(len(ratios))])))
 
 
 def levels_of(seed):
@@ -100,7 +100,7 @@ def test_shares_are_ratios_of_the_first_kind_over_the_largest(looks):
 
 
 def test_without_looks_every_pair_has_the_same_share():
-    looks = WeighedLooks(NoExternalModel(FRAMES), Evidence.nothing(2))
+    looks = WeighedAppearance(NoExternalModel(FRAMES), Evidence.nothing(2))
     np.testing.assert_array_equal(looks.of_pairs(PAIRS), 1.0)
     assert len(yielded(looks, np.ones((len(STARTS) - 1, len(STARTS) - 1)))[0]) == len(PAIRS)
 
@@ -110,7 +110,7 @@ def test_pairs_that_look_wholly_unlike_are_yielded_where_looks_are_worth_nothing
     matrix = np.triu((rng.random((FRAMES, FRAMES)) < 0.5) * rng.random((FRAMES, FRAMES)), 1)
     looks = FixedProbabilities(matrix + matrix.T)
     prior = rng.dirichlet([0.7, 0.3], len(PAIRS))
-    looks = WeighedLooks(looks, Evidence.learn(looks.of_pairs(PAIRS), np.ones(len(PAIRS)), prior))
+    looks = WeighedAppearance(looks, Evidence.learn(looks.of_pairs(PAIRS), np.ones(len(PAIRS)), prior))
     shares = looks.of_pairs(PAIRS)
     for level in np.unique(shares):
         least = np.full((len(STARTS) - 1, len(STARTS) - 1), level)

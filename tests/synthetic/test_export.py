@@ -77,9 +77,9 @@ def test_the_truth_is_read_as_it_was_written_to_the_bit(sequence, tmp_path):
 
 def test_a_written_map_leads_to_the_place_in_the_scene(sequence, tmp_path):
     """The picture of frame 5, found again in the scene by correlation, lies where the file says."""
-    steady = SyntheticSequence(sequence.scene, wander((500, 400), 12, (128, 96), seed=1))
-    maps = read_truth(write_truth(steady, tmp_path / "truth.json"))
-    likeness = cv2.matchTemplate(steady.scene, steady.frame(5), cv2.TM_CCOEFF_NORMED)
+    pooled = SyntheticSequence(sequence.scene, wander((500, 400), 12, (128, 96), seed=1))
+    maps = read_truth(write_truth(pooled, tmp_path / "truth.json"))
+    likeness = cv2.matchTemplate(pooled.scene, pooled.frame(5), cv2.TM_CCOEFF_NORMED)
     x, y = cv2.minMaxLoc(likeness)[3]
     np.testing.assert_allclose(maps[5, :, 2], [x, y], atol=0.51)
 

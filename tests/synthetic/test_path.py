@@ -78,14 +78,14 @@ def test_handling_turns_and_zooms_as_far_as_told_and_slowly():
 
 
 def test_a_heading_turns_the_frame_about_its_own_centre():
-    steady, turned = wander(SIZE, 50), wander(SIZE, 50, handling=Handling(heading_degrees=1e-9))
-    np.testing.assert_allclose(turned.centres, steady.centres, atol=1e-3)
+    pooled, turned = wander(SIZE, 50), wander(SIZE, 50, handling=Handling(heading_degrees=1e-9))
+    np.testing.assert_allclose(turned.centres, pooled.centres, atol=1e-3)
 
 
 def test_shake_has_the_given_deviation_in_frame_pixels():
-    steady = circle(SIZE, 600, revolutions=14, handling=Handling(scale=2.0))
+    pooled = circle(SIZE, 600, revolutions=14, handling=Handling(scale=2.0))
     shaken = circle(SIZE, 600, revolutions=14, step=0.28, handling=Handling(scale=2.0, shake_px=3))
-    off = (shaken.centres - steady.centres) / 2
+    off = (shaken.centres - pooled.centres) / 2
     assert off.std() == pytest.approx(3, rel=0.1)
     assert np.abs(off).max() <= 9
     assert abs(np.corrcoef(off[1:, 0], off[:-1, 0])[0, 1]) < 0.15

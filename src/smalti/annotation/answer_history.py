@@ -12,7 +12,7 @@ import numpy as np
 from smalti.active_loop import ActiveLoop
 from smalti.annotation.opening import Opened
 from smalti.annotation.session_state import AnyLoop, Surprise, surprise_of
-from smalti.building.preparation import Groundwork
+from smalti.building.preparation import Preparation
 from smalti.errors import PairError
 from smalti.progress import Progress, Silence
 from smalti.project.entries import AnswerEntry, FrameEntry, History, Role
@@ -23,10 +23,10 @@ KEPT_WHOLE = 2
 """Latest states that keep what they have computed; others compute it again, the same, when somebody goes back."""
 
 
-Foreseen: TypeAlias = tuple[str, Pair, Verdict, bytes]
+Hypothetical: TypeAlias = tuple[str, Pair, Verdict, bytes]
 """The key of the answers so far, and what a person then says, without a reason: the bytes are the landmarks'."""
 
-NOTHING_FORESEEN: Mapping[Foreseen, AnyLoop] = {}
+NOTHING_PRECOMPUTED: Mapping[Hypothetical, AnyLoop] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Moment:
     surprise: Surprise | None  # of a yes about frames that were on one mosaic
 
 
-class Course:
+class StateHistory:
     """States by answers. What was computed up to an answer is kept, so that undo costs nothing."""
 
     def __init__(self, start: AnyLoop, predicted_px: Mapping[str, float]) -> None:
@@ -74,7 +74,7 @@ class Course:
     def follow(
         self,
         entries: Sequence[Entry],
-        foreseen: Mapping[Foreseen, AnyLoop] = NOTHING_FORESEEN,
+        precomputed: Mapping[Hypothetical, AnyLoop] = NOTHING_PRECOMPUTED,
         on_step: Callable[[], None] = lambda: None,
     ) -> None:
         """Go to the state after these answers; those that are the same as before are not gone through again.
@@ -88,7 +88,7 @@ class Course:
             same += 1
         del self._moments[same + 1 :]
         for entry in entries[same:]:
-            self._moments.append(_after(self.now, entry, foreseen))
+            self._moments.append(_after(self.now, entry, precomputed))
             if entry.answer.author is Author.PERSON:
                 self._predict()
             self._lighten()
@@ -123,7 +123,7 @@ def key_after(key: str, entry: Entry) -> str:
     return hashlib.blake2b(f"{key},{entry.place}".encode(), digest_size=8).hexdigest()
 
 
-def _after(before: Moment, entry: Entry, foreseen: Mapping[Foreseen, AnyLoop]) -> Moment:
+def _after(before: Moment, entry: Entry, precomputed: Mapping[Hypothetical, AnyLoop]) -> Moment:
     answer, key = entry.answer, key_after(before.key, entry)
     surprise = None
     if answer.landmarks is not None:
@@ -132,11 +132,11 @@ def _after(before: Moment, entry: Entry, foreseen: Mapping[Foreseen, AnyLoop]) -
         surprise = surprise_of(before.loop, answer.landmarks, answer.author) if joined else None
     known = None
     if answer.author is Author.PERSON and not answer.reason:
-        known = foreseen.get(name_of(before.key, answer))
+        known = precomputed.get(name_of(before.key, answer))
     return Moment(before.loop.record(answer) if known is None else known, entry, key, surprise)
 
 
-def name_of(key: str, answer: Answer) -> Foreseen:
+def name_of(key: str, answer: Answer) -> Hypothetical:
     """Return what the state after a person's answer is known by, before it is given."""
     landmarks = answer.landmarks
     drawn = b""
@@ -145,47 +145,47 @@ def name_of(key: str, answer: Answer) -> Foreseen:
     return key, answer.pair, answer.verdict, drawn
 
 
-class Ledger:
+class AnswerHistory:
     """Follows the log of a project. Frames are counted as in the source, but for `inner`."""
 
     def __init__(self, opened: Opened, progress: Progress) -> None:
         self._opened = opened
         self._store = opened.project.store
-        self.groundwork: Groundwork = opened.groundwork
+        self.preparation: Preparation = opened.preparation
         self.history: History = self._store.history()
         self._begin()
         entries = self._entries()
         with progress.stage("answers", len(entries)) as step:
-            self.course.follow(entries, on_step=step)
+            self.state_history.follow(entries, on_step=step)
 
     @property
     def loop(self) -> AnyLoop:
         """The state now."""
-        return self.course.now.loop
+        return self.state_history.now.loop
 
     @property
     def used(self) -> tuple[int, ...]:
         """The numbers of the frames that the engine knows."""
-        return self.groundwork.used
+        return self.preparation.used
 
     @property
     def frames(self) -> tuple[FrameEntry, ...]:
         """All frames of the source."""
-        return self.groundwork.frames
+        return self.preparation.frames
 
-    def take_up(self, foreseen: Mapping[Foreseen, AnyLoop] = NOTHING_FORESEEN) -> None:
+    def take_up(self, precomputed: Mapping[Hypothetical, AnyLoop] = NOTHING_PRECOMPUTED) -> None:
         """Go to the state of the answers that are in force now."""
         self.history = self._store.history()
         if self._ground() != self._laid_on:
             # What the chain is made of has changed: the matcher may be asked about bridges.
-            self.groundwork = self._opened.lay_again(self._opened.project, Silence())
+            self.preparation = self._opened.lay_again(self._opened.project, Silence())
             self.history = self._store.history()
             self._begin()
-        self.course.follow(self._entries(), foreseen)
+        self.state_history.follow(self._entries(), precomputed)
 
     def keep_predictions(self) -> None:
         """Keep the errors that were predicted, to be shown again without being computed again."""
-        self._store.keep_facts(predicted_px_after=self.course.predicted_px)
+        self._store.keep_facts(predicted_px_after=self.state_history.predicted_px)
 
     def role_of(self, pair: Pair) -> Role:
         """Return the role in which an answer on this pair counts."""
@@ -214,8 +214,8 @@ class Ledger:
         self._place = {number: n for n, number in enumerate(self.used)}
         self._known = set(self.used)
         self._laid_on = self._ground()
-        start = priced(self.groundwork.start, self.history.answers)
-        self.course = Course(start, self._store.fact("predicted_px_after", {}))
+        start = priced(self.preparation.start, self.history.answers)
+        self.state_history = StateHistory(start, self._store.fact("predicted_px_after", {}))
 
     def _ground(self) -> tuple[int, ...]:
         """Return the places in the log of the answers that the chain is made of."""

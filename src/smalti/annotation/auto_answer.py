@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 from smalti.agents.agent import Agent, ask
-from smalti.annotation.answer_history import Ledger
+from smalti.annotation.answer_history import AnswerHistory
 from smalti.annotation.landmark_messages import write_matched
 from smalti.annotation.messages import Proposal
 from smalti.annotation.session_state import AnyLoop, Surprise, surprise_of
@@ -19,13 +19,13 @@ from smalti.records import Answer, Pair, Verdict
 REMEMBERED = 256
 
 
-class Clerk:
+class AutoAnswerer:
     """Asks the matcher, one pair at a time, and remembers what it said."""
 
-    def __init__(self, agent: Agent, ledger: Ledger, engine: threading.RLock) -> None:
+    def __init__(self, agent: Agent, answer_history: AnswerHistory, engine: threading.RLock) -> None:
         """`engine` is held while the ledger is looked at or changed."""
         self._agent = agent
-        self._ledger = ledger
+        self._answer_history = answer_history
         self._engine = engine
         self._matching = threading.Lock()
         self._said: OrderedDict[Pair, tuple[Answer, float]] = OrderedDict()
@@ -77,26 +77,30 @@ class Clerk:
     def _answer_best(self, store: Store) -> bool:
         """Answer the best question unless a person should; tell whether it did."""
         with self._engine:
-            best, stop = self._ledger.loop.best, self._ledger.loop.stop_reason()
+            best, stop = self._answer_history.loop.best, self._answer_history.loop.stop_reason()
             if self._stopping.is_set() or best is None or stop is not None:
                 return False
-            pair = self._ledger.outer(best.pair)
+            pair = self._answer_history.outer(best.pair)
             answer, seconds = self._ask(pair)
             if not self._is_sure(answer):
                 return False
             store.keep_answer(AnswerEntry(answer, Role.LOOP, seconds))
-            self._ledger.take_up()
+            self._answer_history.take_up()
             self.answered += 1
             return True
 
     def _is_sure(self, answer: Answer) -> bool:
-        ledger = self._ledger
-        return is_sure(answer.of_pair(ledger.inner(answer.pair)), ledger.loop, ledger.course.surprises())
+        answer_history = self._answer_history
+        return is_sure(
+            answer.of_pair(answer_history.inner(answer.pair)),
+            answer_history.loop,
+            answer_history.state_history.surprises(),
+        )
 
     def _ask(self, pair: Pair) -> tuple[Answer, float]:
         """Return what the matcher says, and the seconds that it took."""
         with self._engine:
-            expected = self._ledger.loop.expect(self._ledger.inner(pair))
+            expected = self._answer_history.loop.expect(self._answer_history.inner(pair))
         with self._matching:
             if pair not in self._said:
                 began = time.perf_counter()

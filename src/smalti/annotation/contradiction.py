@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from scipy.stats import norm
 
-from smalti.annotation.answer_history import Ledger
+from smalti.annotation.answer_history import AnswerHistory
 from smalti.annotation.messages import Contradiction
 from smalti.annotation.session_state import AnyLoop, Surprise, chi2_of, expect, surprise_of
 from smalti.building.build_results import residual_px
@@ -49,9 +49,9 @@ def find_contradiction(
     )
 
 
-def in_words(found: Contradiction, ledger: Ledger) -> Contradiction:
+def in_words(found: Contradiction, answer_history: AnswerHistory) -> Contradiction:
     """Return it in the numbers of the source, explained."""
-    pair = ledger.outer(Pair(found.i, found.j))
+    pair = answer_history.outer(Pair(found.i, found.j))
     numbers = {"i": pair.i, "j": pair.j}
     if not found.off_px:
         words = (
@@ -63,7 +63,7 @@ def in_words(found: Contradiction, ledger: Ledger) -> Contradiction:
         f"known to ± {found.expected_px:.1f} px: {found.sigmas:.0f} σ."
     )
     if found.rival_i is not None and found.rival_j is not None:
-        rival = ledger.outer(Pair(found.rival_i, found.rival_j))
+        rival = answer_history.outer(Pair(found.rival_i, found.rival_j))
         who = "a person's" if found.rival_author is Author.PERSON else "the matcher's"
         words += f" It disagrees most with {who} answer on frames {rival.i} and {rival.j}."
         numbers |= {"rival_i": rival.i, "rival_j": rival.j}

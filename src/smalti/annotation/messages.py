@@ -50,7 +50,7 @@ class Landmark(Message):
 
 
 class GiveAnswer(Message):
-    """An answer on a pair; `seen` is the revision that the person had before their eyes."""
+    """An answer on a pair; `seen_revision` is the revision that the person had before their eyes."""
 
     i: FrameNumber
     j: FrameNumber
@@ -58,7 +58,7 @@ class GiveAnswer(Message):
     landmarks: Annotated[list[Landmark], Field(max_length=MOST_LANDMARKS)] = []
     reason: Annotated[str, Field(max_length=1000)] = ""
     seconds: Annotated[float, Field(ge=0, le=1e6)] = 0.0
-    seen: Revision
+    seen_revision: Revision
 
 
 class RemoveAnswer(Message):
@@ -66,13 +66,13 @@ class RemoveAnswer(Message):
 
     i: FrameNumber
     j: FrameNumber
-    seen: Revision
+    seen_revision: Revision
 
 
 class Step(Message):
     """Undo or redo one thing."""
 
-    seen: Revision
+    seen_revision: Revision
 
 
 class CheckLandmarks(Message):
@@ -112,7 +112,7 @@ class Stage(StrEnum):
 
     PREPARING = "preparing"
     ASKING = "asking"
-    CONCLUDING = "concluding"
+    FINISHING = "finishing"
     FAILED = "failed"
 
 
@@ -131,7 +131,7 @@ class ErrorAfter(Message):
     predicted_px: float
 
 
-class Outlook(Message):
+class Prediction(Message):
     """How sure the predicted error is, what further answers would bring, and whether they are worth while."""
 
     answers: int  # when it was foretold
@@ -146,7 +146,7 @@ class Notice(Message):
     revision: int
     stage: Stage
     progress: Progress | None
-    outlook: Outlook | None = None  # computed while people look: None until it is known
+    prediction: Prediction | None = None  # computed while people look: None until it is known
 
 
 class Queue(StrEnum):
@@ -208,7 +208,7 @@ class State(Message):
     redo: str | None = None
     stopped: str | None = None  # why nothing is asked any more, in words
     parts: int = 0  # mosaics that nothing joins yet
-    concluded: bool = False  # the mosaic in the folder is that of the answers so far
+    finished: bool = False  # the mosaic in the folder is that of the answers so far
     folder: str = ""
     sheets: Sheets | None = None
     lens: LensNumbers | None = None  # None where nothing is bent
@@ -246,7 +246,7 @@ class Question(Message):
     suggested: bool  # by the engine; otherwise the person picked the pair
     overlap: float  # probability that this is answered yes, all things considered
     position: float  # probability of overlap by the mosaic alone
-    looks: float  # and by appearance alone
+    appearance: float  # and by appearance alone
     joined: bool  # both frames are on one mosaic; otherwise nothing is known of their places
     unknown_px: float  # how uncertain the place of one in the other is
     i_from_j: list[float]  # (3, 3)

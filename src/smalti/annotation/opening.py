@@ -8,7 +8,7 @@ from pathlib import Path
 from smalti.agents.matcher import Matcher
 from smalti.building.build import Location, beginning
 from smalti.building.build_settings import BuildSettings
-from smalti.building.preparation import Groundwork, lay_groundwork
+from smalti.building.preparation import Preparation, prepare
 from smalti.errors import UsageError
 from smalti.frames.source_settings import SourceSettings
 from smalti.progress import Progress
@@ -29,16 +29,16 @@ class Opened:
     project: Project
     settings: BuildSettings
     matcher: Matcher | None
-    groundwork: Groundwork
+    preparation: Preparation
     source: str | Path | None = None  # where the frames are now, if they were moved
 
     def again(self) -> Project:
         """Open the same project once more: files of its own, for another thread."""
         return Project.open(self.project.folder, source=self.source)
 
-    def lay_again(self, project: Project, progress: Progress) -> Groundwork:
+    def lay_again(self, project: Project, progress: Progress) -> Preparation:
         """Lay the groundwork anew, from what is kept; `project` may be this one or another opened of the same."""
-        return lay_groundwork(project, project.source, self.settings, self.matcher, progress, LEAST_PART)
+        return prepare(project, project.source, self.settings, self.matcher, progress, LEAST_PART)
 
 
 def is_project(location: Location) -> bool:
@@ -79,8 +79,8 @@ def _open(
     progress: Progress,
     source: str | Path | None = None,
 ) -> Opened:
-    groundwork = lay_groundwork(project, project.source, settings, matcher, progress, LEAST_PART)
-    return Opened(project, settings, matcher, groundwork, source)
+    preparation = prepare(project, project.source, settings, matcher, progress, LEAST_PART)
+    return Opened(project, settings, matcher, preparation, source)
 
 
 def _bound(project: Project, settings: BuildSettings) -> BuildSettings:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from smalti.active_loop import StopReason
-from smalti.annotation.answer_history import Ledger
+from smalti.annotation.answer_history import AnswerHistory
 from smalti.annotation.exports import Placed
 from smalti.annotation.messages import (
     AnswerRow,
@@ -24,7 +24,7 @@ from smalti.annotation.messages import (
     Stage,
     State,
 )
-from smalti.annotation.session_state import AnyLoop, believed_of, expect, references_of, sigma_px_of
+from smalti.annotation.session_state import AnyLoop, accepted_of, expect, references_of, sigma_px_of
 from smalti.building.build_results import residual_px
 from smalti.engine.link_confirmation import hanging_frames
 from smalti.geometry.lens import Lens
@@ -34,7 +34,7 @@ from smalti.records import Author, Pair, Verdict
 
 
 def describe_state(
-    ledger: Ledger,
+    answer_history: AnswerHistory,
     project: Project,
     *,
     queue: Queue,
@@ -43,8 +43,8 @@ def describe_state(
     sheets: Sheets,
 ) -> State:
     """Return the numbers; `working` is how far the matcher is that answers questions itself just now."""
-    history, loop = ledger.history, ledger.loop
-    errors = [ErrorAfter(answers=count, predicted_px=value) for count, value in ledger.course.errors()]
+    history, loop = answer_history.history, answer_history.loop
+    errors = [ErrorAfter(answers=count, predicted_px=value) for count, value in answer_history.state_history.errors()]
     stop = None if working is not None else loop.stop_reason()
     return State(
         revision=history.revision,
@@ -55,9 +55,9 @@ def describe_state(
         queue=queue,
         width=project.width,
         height=project.height,
-        frames=len(ledger.frames),
-        usable=len(ledger.used),
-        counts=_count_answers(ledger),
+        frames=len(answer_history.frames),
+        usable=len(answer_history.used),
+        counts=_count_answers(answer_history),
         predicted_px=errors[-1].predicted_px,
         target_px=target_px,
         target_met=target_px is not None and loop.error_bound_px <= target_px,
@@ -66,7 +66,7 @@ def describe_state(
         redo=None if history.redoable is None else describe_act(history.redoable),
         stopped=None if stop is None else STOPPED[stop],
         parts=int(loop.part.max()) + 1,
-        concluded=project.is_finished,
+        finished=project.is_finished,
         folder=str(project.folder),
         sheets=sheets,
         lens=_lens_numbers(loop.lens),
@@ -74,41 +74,41 @@ def describe_state(
     )
 
 
-def describe_mosaic(ledger: Ledger) -> LiveMosaic:
+def describe_mosaic(answer_history: AnswerHistory) -> LiveMosaic:
     """Return where every frame lies."""
-    loop = ledger.loop
+    loop = answer_history.loop
     return LiveMosaic(
-        revision=ledger.history.revision,
-        reference=ledger.used[references_of(loop)[0]],
-        numbers=list(ledger.used),
+        revision=answer_history.history.revision,
+        reference=answer_history.used[references_of(loop)[0]],
+        numbers=list(answer_history.used),
         maps=loop.mosaic_from_frame.ravel().tolist(),
         sigma_px=sigma_px_of(loop).tolist(),
         parts=loop.part.tolist(),
     )
 
 
-def largest_part(ledger: Ledger) -> Placed:
+def largest_part(answer_history: AnswerHistory) -> Placed:
     """Return where the frames of the largest mosaic lie."""
-    mosaic = describe_mosaic(ledger)
+    mosaic = describe_mosaic(answer_history)
     maps = np.array(mosaic.maps).reshape(-1, 3, 3)
     places = {number: n for n, number in enumerate(mosaic.numbers) if mosaic.parts[n] == 0}
-    hanging = hanging_frames(ledger.loop.frames, believed_of(ledger.loop))
+    hanging = hanging_frames(answer_history.loop.frames, accepted_of(answer_history.loop))
     return Placed(
         {number: maps[n] for number, n in places.items()},
         {number: mosaic.sigma_px[n] for number, n in places.items()},
         mosaic.reference,
-        ledger.loop.lens,
+        answer_history.loop.lens,
         frozenset(number for number, n in places.items() if hanging[n]),
     )
 
 
-def list_answers(ledger: Ledger) -> list[AnswerRow]:
+def list_answers(answer_history: AnswerHistory) -> list[AnswerRow]:
     """Return all answers in force, those of the chain included, in the order in which they were given."""
-    loop = ledger.loop
+    loop = answer_history.loop
     maps, part = loop.mosaic_from_frame, loop.part
     rows = []
-    for entry in ledger.answers():
-        answer, inner = entry.answer, ledger.inner(entry.answer.pair)
+    for entry in answer_history.answers():
+        answer, inner = entry.answer, answer_history.inner(entry.answer.pair)
         landmarks = answer.landmarks
         residual = None
         if landmarks is not None and part[inner.i] == part[inner.j]:
@@ -132,15 +132,15 @@ def list_answers(ledger: Ledger) -> list[AnswerRow]:
 
 
 def _lens_numbers(lens: Lens) -> LensNumbers | None:
-    if lens.is_straight:
+    if lens.is_undistorted:
         return None
     centre_x, centre_y, unit_px, k1, k2 = lens.numbers
     return LensNumbers(centre_x=centre_x, centre_y=centre_y, unit_px=unit_px, k1=k1, k2=k2)
 
 
-def _count_answers(ledger: Ledger) -> Counts:
+def _count_answers(answer_history: AnswerHistory) -> Counts:
     """Count the answers that are not of the chain."""
-    given = [entry.answer for entry in ledger.answers() if entry.role is Role.LOOP]
+    given = [entry.answer for entry in answer_history.answers() if entry.role is Role.LOOP]
     verdicts = Counter(str(answer.verdict) for answer in given)
     by_person = sum(answer.author is Author.PERSON for answer in given)
     return Counts(yes=verdicts["yes"], no=verdicts["no"], unsure=verdicts["unsure"], by_person=by_person)
@@ -168,7 +168,7 @@ def make_question(
         suggested=loop.best is not None and loop.best.pair == pair,
         overlap=reasons["overlap"],
         position=reasons["position"],
-        looks=reasons["external"],
+        appearance=reasons["external"],
         joined=expected.joined,
         unknown_px=reasons["spread_px"],
         i_from_j=expected.i_from_j.ravel().tolist(),

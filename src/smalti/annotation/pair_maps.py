@@ -20,14 +20,14 @@ from smalti.annotation.session_state import AnyLoop
 from smalti.paper.paper_loop import PaperLoop
 from smalti.paper.paper_strategy import expected_informativeness, informativeness, position_probability
 from smalti.records import PairNumbers, pair_key
-from smalti.suggestion.candidates import Prospect
+from smalti.suggestion.candidates import CandidatePairs
 from smalti.suggestion.state_view import View
 from smalti.suggestion.strategy import Smalti
 
 DECADES = 6
 """Shown below the largest value: what is less is nothing."""
 
-FRAMES_LOOKED_AT = 512
+FRAMES_SAMPLED = 512
 """Of all rows and columns of a window; more where there are more cells."""
 
 PAIRS_AT_ONCE = 2**14
@@ -158,10 +158,10 @@ def _worth(loop: ActiveLoop) -> tuple[PairNumbers, NDArray[np.float64]]:
     """Return the candidates (n, 2), in the order of pairs, and what each is worth (n,)."""
     view, strategy = loop.view, loop.strategy
     if isinstance(strategy, Smalti):
-        prospect = Prospect.of(view)
-        pairs = prospect.candidates.pairs
-        gains = prospect.lessons(view).gains if len(pairs) else np.zeros(0)
-        worth = strategy.cost_of_yes * strategy.worth(prospect.likely, gains)
+        considered = CandidatePairs.of(view)
+        pairs = considered.candidates.pairs
+        gains = considered.expected_gain(view).gains if len(pairs) else np.zeros(0)
+        worth = strategy.cost_of_yes * strategy.worth(considered.likely, gains)
     else:
         ranked = strategy.rank(view, MOST_RANKED)
         pairs = np.array([(found.pair.i, found.pair.j) for found in ranked], dtype=np.int64).reshape(-1, 2)
@@ -184,7 +184,7 @@ def _choose(first: int, side: int, size: int, most: int | None = None) -> tuple[
     per_cell = -(-side // size)
     begins = np.arange(0, side, per_cell)
     if most is None:
-        most = per_cell if side <= FRAMES_LOOKED_AT else max(FRAMES_LOOKED_AT // len(begins), 1)
+        most = per_cell if side <= FRAMES_SAMPLED else max(FRAMES_SAMPLED // len(begins), 1)
     lengths = np.minimum(per_cell, side - begins)
     counts = np.minimum(lengths, most)
     starts = np.cumsum(counts) - counts

@@ -15,32 +15,32 @@ from typing import TypeVar
 import numpy as np
 
 from smalti.active_loop import ActiveLoop
-from smalti.annotation.answer_history import Foreseen, Moment, name_of
-from smalti.annotation.messages import ErrorAfter, Outlook
+from smalti.annotation.answer_history import Hypothetical, Moment, name_of
+from smalti.annotation.messages import ErrorAfter, Prediction
 from smalti.annotation.session_state import AnyLoop, steps_to_question
 from smalti.errors import SmaltiError
 from smalti.paper.paper_loop import PaperLoop
 from smalti.records import Answer, Author, Pair, Verdict
-from smalti.suggestion.candidates import Prospect
-from smalti.suggestion.expected_gain import Lessons
-from smalti.suggestion.pair_survey import Seen
+from smalti.suggestion.candidates import CandidatePairs
+from smalti.suggestion.expected_gain import ExpectedGain
+from smalti.suggestion.pair_survey import SurveyedPairs
 from smalti.suggestion.predicted_error import TINY
 from smalti.suggestion.strategy import Smalti
 
 T = TypeVar("T")
 
-CALM_SECONDS = 0.7
+IDLE_SECONDS = 0.7
 """Nothing is computed ahead until the page has asked for nothing that long: it would wait for the step."""
 
 
-class Foresight:
+class Precomputation:
     """Computes ahead in a thread of its own, step by step, and gives up when the question is answered.
 
     What is foreseen is the same function of the same answers: whether it was ready in time changes no result.
     """
 
     def __init__(
-        self, engine: threading.RLock, prefetch: Callable[[Pair], None], on_outlook: Callable[[], None]
+        self, engine: threading.RLock, prefetch: Callable[[Pair], None], on_prediction: Callable[[], None]
     ) -> None:
         """`engine` is held during every step; `prefetch` is told which pairs may be asked next.
 
@@ -48,29 +48,29 @@ class Foresight:
         """
         self._engine = engine
         self._prefetch = prefetch
-        self._on_outlook = on_outlook
+        self._on_prediction = on_prediction
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="foresight")
         self._moment: Moment | None = None
         self._asked = time.monotonic()
-        self.states: dict[Foreseen, AnyLoop] = {}
+        self.states: dict[Hypothetical, AnyLoop] = {}
         # Of its own: what is drawn is not to wait for what is foretold.
         self._drawing = ThreadPoolExecutor(1, thread_name_prefix="drawing")
         self._drawn: Answer | None = None
-        self._foretold: tuple[Moment, Outlook] | None = None
+        self._predicted: tuple[Moment, Prediction] | None = None
 
     def look_ahead(self, moment: Moment) -> None:
         """Begin to compute what follows on a state; what followed on others is forgotten."""
         self._moment = moment
         self._drawn = None
         self.states = {}
-        self._foretold = None
+        self._predicted = None
         self.wait()
         self._thread.submit(self._run, moment)
 
-    def outlook(self, moment: Moment) -> Outlook | None:
+    def prediction(self, moment: Moment) -> Prediction | None:
         """Return what further answers would bring to a state, None where that is not known yet; at once."""
-        foretold = self._foretold
-        return foretold[1] if foretold is not None and foretold[0] is moment else None
+        predicted = self._predicted
+        return predicted[1] if predicted is not None and predicted[0] is moment else None
 
     def wait(self) -> None:
         """Let somebody else compute first, who needs it now."""
@@ -96,7 +96,7 @@ class Foresight:
                     answer = Answer(best.pair, verdict, author=Author.PERSON)
                     self._foresee(moment, answer, moment.loop.record(answer))
         with suppress(SmaltiError, _OvertakenError):
-            self._foretell(moment)
+            self._predict(moment)
 
     def _foresee_drawn(self, moment: Moment, answer: Answer, after: AnyLoop) -> None:
         with suppress(SmaltiError, _OvertakenError):
@@ -115,19 +115,19 @@ class Foresight:
         kept = {name: state for name, state in self.states.items() if name[2] is not answer.verdict}
         self.states = {**kept, name_of(moment.key, answer): after}
 
-    def _foretell(self, moment: Moment) -> None:
+    def _predict(self, moment: Moment) -> None:
         """Look many answers ahead; last, because no question waits for it. The paper's method does not."""
         loop = moment.loop
         if isinstance(loop, PaperLoop):
             return
-        self._step(moment, lambda: loop.outlook)
-        outlook = self._step(moment, lambda: describe_outlook(loop, lambda: self._pause(moment)))
-        self._foretold = moment, outlook
-        self._on_outlook()
+        self._step(moment, lambda: loop.prediction)
+        prediction = self._step(moment, lambda: describe_prediction(loop, lambda: self._pause(moment)))
+        self._predicted = moment, prediction
+        self._on_prediction()
 
     def _step(self, moment: Moment, compute: Callable[[], T]) -> T:
         """Compute something as soon as nobody needs the engine; raise where the question was answered meanwhile."""
-        self._await_calm(moment)
+        self._await_idle(moment)
         with self._engine:
             self._check(moment)
             return compute()
@@ -136,13 +136,13 @@ class Foresight:
         """Leave the engine, in the middle of a step, to whoever needs it."""
         self._engine.release()
         try:
-            self._await_calm(moment)
+            self._await_idle(moment)
         finally:
             self._engine.acquire()
         self._check(moment)
 
-    def _await_calm(self, moment: Moment) -> None:
-        while self._moment is moment and time.monotonic() - self._asked < CALM_SECONDS:
+    def _await_idle(self, moment: Moment) -> None:
+        while self._moment is moment and time.monotonic() - self._asked < IDLE_SECONDS:
             time.sleep(0.05)
 
     def _check(self, moment: Moment) -> None:
@@ -161,15 +161,15 @@ BOUND_LATER = 1.3
 """Times the error, its bound once a few answers have closed loops; before, one drift decides, and may be any."""
 
 
-def describe_outlook(loop: ActiveLoop, pause: Callable[[], None]) -> Outlook:
+def describe_prediction(loop: ActiveLoop, pause: Callable[[], None]) -> Prediction:
     """Say what further answers would bring; `pause` is called after each that is supposed."""
-    outlook, given = loop.outlook, len(loop.answers)
-    ahead = outlook.look_ahead(pause)
-    return Outlook(
+    prediction, given = loop.prediction, len(loop.answers)
+    ahead = prediction.look_ahead(pause)
+    return Prediction(
         answers=given,
-        bound_px=outlook.bound_px,
+        bound_px=prediction.bound_px,
         ahead=[ErrorAfter(answers=given + more, predicted_px=px) for more, px in ahead.items()],
-        worth_going_on=outlook.is_worth(ahead),
+        worth_going_on=prediction.is_worth(ahead),
     )
 
 
@@ -177,22 +177,24 @@ def error_after_yes_px(loop: ActiveLoop, pair: Pair) -> float:
     """Return the predicted error after a yes about any pair; as now where it would join two mosaics."""
     now, view = loop.predicted_error_px, loop.view
     pairs = np.array([[pair.i, pair.j]])
-    prospect = Prospect.of(view)
-    if loop.is_settled(pair) or not view.are_joined(pairs)[0] or not prospect.weight.any():
+    considered = CandidatePairs.of(view)
+    if loop.is_settled(pair) or not view.are_joined(pairs)[0] or not considered.weight.any():
         return now
-    seen = Seen.of(view, pairs)
-    lessons = Lessons.of(view.estimate, view.covariance, seen, np.ones(1), prospect.mattering, prospect.weight)
-    left = 1.0 - float(lessons.gains[0]) / max(lessons.squared_error, TINY)
-    known = loop.outlook.lessons
-    return now if known is None else loop.outlook.error_left_px(min(max(left, 0.0), 1.0) * known.squared_error)
+    surveyed = SurveyedPairs.of(view, pairs)
+    expected_gain = ExpectedGain.of(
+        view.estimate, view.covariance, surveyed, np.ones(1), considered.mattering, considered.weight
+    )
+    left = 1.0 - float(expected_gain.gains[0]) / max(expected_gain.squared_error, TINY)
+    known = loop.prediction.expected_gain
+    return now if known is None else loop.prediction.error_left_px(min(max(left, 0.0), 1.0) * known.squared_error)
 
 
 def bounds_ahead_px(loop: ActiveLoop) -> Iterator[float]:
     """Yield what the error is below nine times of ten, now and after every one of the next answers."""
-    outlook = loop.outlook
-    yield outlook.bound_px
-    if outlook.lessons is None:
+    prediction = loop.prediction
+    yield prediction.bound_px
+    if prediction.expected_gain is None:
         return
-    later = min(outlook.bound_px / max(outlook.error_px, TINY), BOUND_LATER)
-    for *_, after in Smalti().choose(outlook.lessons, FARTHEST):
-        yield later * outlook.error_left_px(after.squared_error)
+    later = min(prediction.bound_px / max(prediction.error_px, TINY), BOUND_LATER)
+    for *_, after in Smalti().choose(prediction.expected_gain, FARTHEST):
+        yield later * prediction.error_left_px(after.squared_error)

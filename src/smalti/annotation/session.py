@@ -11,8 +11,8 @@ from typing import Self
 from smalti.active_loop import ActiveLoop
 from smalti.agents.matcher import Matcher
 from smalti.annotation import messages as say
-from smalti.annotation.answer_history import NOTHING_FORESEEN, Foreseen, Ledger
-from smalti.annotation.auto_answer import Clerk
+from smalti.annotation.answer_history import NOTHING_PRECOMPUTED, AnswerHistory, Hypothetical
+from smalti.annotation.auto_answer import AutoAnswerer
 from smalti.annotation.contradiction import find_contradiction, in_words
 from smalti.annotation.exports import export
 from smalti.annotation.landmark_messages import read_answer, read_landmarks, snap_landmark, write_given
@@ -28,11 +28,11 @@ from smalti.annotation.overview import (
 )
 from smalti.annotation.page_pictures import Pictures
 from smalti.annotation.pair_maps import PairMatrix, matrix_of, reduce
-from smalti.annotation.precompute import Foresight, bounds_ahead_px, error_after_yes_px
+from smalti.annotation.precompute import Precomputation, bounds_ahead_px, error_after_yes_px
 from smalti.annotation.session_state import AnyLoop
 from smalti.building.build import Location
 from smalti.building.build_settings import BuildSettings
-from smalti.building.delivery import conclude
+from smalti.building.delivery import deliver
 from smalti.errors import ChangedMeanwhileError, LandmarkError, SmaltiError
 from smalti.progress import Progress, Silence
 from smalti.project.entries import AnswerEntry, Role
@@ -54,15 +54,15 @@ class Session:
         self._queue = queue
         self._on_change = on_change if on_change is not None else lambda: None
         self._engine = threading.RLock()
-        self._ledger = Ledger(opened, progress)
+        self._answer_history = AnswerHistory(opened, progress)
         # The matcher reads frames too, and one thread at a time may read a source.
         self._shown = opened.again()
-        self._pictures = Pictures(self._shown, self._ledger.used)
+        self._pictures = Pictures(self._shown, self._answer_history.used)
         self._pictures.prepare(progress)
-        self._clerk = Clerk(opened.groundwork.agent, self._ledger, self._engine)
-        self._foresight = Foresight(self._engine, self._prefetch, self._on_change)
+        self._auto_answerer = AutoAnswerer(opened.preparation.agent, self._answer_history, self._engine)
+        self._precomputation = Precomputation(self._engine, self._prefetch, self._on_change)
         # What the first page asks for is there when it asks.
-        _ = self._ledger.loop.best
+        _ = self._answer_history.loop.best
         self._matrices: dict[tuple[say.MapKind, int], PairMatrix] = {}  # those of the latest revision
         self._turn()
 
@@ -92,20 +92,20 @@ class Session:
     @property
     def revision(self) -> int:
         """Grows with every entry of the log."""
-        return self._ledger.history.revision
+        return self._answer_history.history.revision
 
     @property
-    def outlook(self) -> say.Outlook | None:
+    def prediction(self) -> say.Prediction | None:
         """What further answers would bring; None until that is known, which `on_change` tells."""
-        return self._foresight.outlook(self._ledger.course.now)
+        return self._precomputation.prediction(self._answer_history.state_history.now)
 
     def state(self) -> say.State:
         """Say where things stand."""
         with self._at_once():
-            clerk, settings = self._clerk, self._opened.settings
+            clerk, settings = self._auto_answerer, self._opened.settings
             working = say.Progress(name="the matcher answers", done=clerk.answered, total=0)
             return describe_state(
-                self._ledger,
+                self._answer_history,
                 self.project,
                 queue=self._queue,
                 target_px=settings.target_px,
@@ -116,24 +116,24 @@ class Session:
     def question(self) -> say.Question | None:
         """Return the question that is most worth asking; None while the matcher is at work, or where none is left."""
         with self._at_once():
-            best = self._ledger.loop.best
-            return None if best is None or self._clerk.is_working else self._ask(best.pair)
+            best = self._answer_history.loop.best
+            return None if best is None or self._auto_answerer.is_working else self._ask(best.pair)
 
     def look(self, i: int, j: int) -> say.Question:
         """Return any pair as a question."""
         with self._at_once():
-            return self._ask(self._ledger.inner(Pair(i, j)))
+            return self._ask(self._answer_history.inner(Pair(i, j)))
 
     def propose(self, i: int, j: int) -> say.Proposal:
         """Return what the matcher says of a pair."""
         pair = Pair(i, j)
-        self._ledger.inner(pair)
-        return self._clerk.propose(pair)
+        self._answer_history.inner(pair)
+        return self._auto_answerer.propose(pair)
 
     def forecast(self, i: int, j: int) -> say.Forecast:
         """Say what a yes on a pair would bring, and how many answers the target is away."""
         with self._at_once():
-            loop, pair, revision = self._ledger.loop, self._ledger.inner(Pair(i, j)), self.revision
+            loop, pair, revision = self._answer_history.loop, self._answer_history.inner(Pair(i, j)), self.revision
             now_px = loop.predicted_error_px
             after_px = error_after_yes_px(loop, pair) if isinstance(loop, ActiveLoop) else None
         more = self._count_answers(loop)
@@ -150,56 +150,56 @@ class Session:
     def mosaic(self) -> say.LiveMosaic:
         """Return where every frame lies."""
         with self._at_once():
-            return describe_mosaic(self._ledger)
+            return describe_mosaic(self._answer_history)
 
     def answers(self) -> list[say.AnswerRow]:
         """Return all answers in force."""
         with self._at_once():
-            return list_answers(self._ledger)
+            return list_answers(self._answer_history)
 
     def give(self, request: say.GiveAnswer) -> say.Outcome:
         """Keep a person's answer, and return the next question."""
         pair = Pair(request.i, request.j)
         with self._at_once():
-            self._ledger.inner(pair)
-            entry = read_answer(request, self._ledger.role_of(pair), self._ledger.loop)
-            self.project.store.keep_answer(entry, seen=request.seen)
-            self._take_up(self._foresight.states)
+            self._answer_history.inner(pair)
+            entry = read_answer(request, self._answer_history.role_of(pair), self._answer_history.loop)
+            self.project.store.keep_answer(entry, seen_revision=request.seen_revision)
+            self._take_up(self._precomputation.states)
             return self._outcome(describe_answer(pair, request.verdict), entry)
 
     def remove(self, request: say.RemoveAnswer) -> say.Outcome:
         """Take an answer back. One that the chain was made of is replaced by a person's "cannot tell"."""
         pair = Pair(request.i, request.j)
         with self._at_once():
-            self._ledger.inner(pair)
-            role = self._ledger.role_of(pair)
+            self._answer_history.inner(pair)
+            role = self._answer_history.role_of(pair)
             if role is Role.LOOP:
-                self.project.store.remove_answer(pair, seen=request.seen)
+                self.project.store.remove_answer(pair, seen_revision=request.seen_revision)
             else:
                 answer = Answer.unsure(pair, "taken out by a person", Author.PERSON)
-                self.project.store.keep_answer(AnswerEntry(answer, role, 0.0), seen=request.seen)
+                self.project.store.keep_answer(AnswerEntry(answer, role, 0.0), seen_revision=request.seen_revision)
             self._take_up()
             return self._outcome(f"removed: frames {pair.i} and {pair.j}")
 
     def undo(self, request: say.Step) -> say.Outcome:
         """Take back what a person did last."""
         with self._at_once():
-            undone = self.project.store.undo(seen=request.seen)
-            self._ledger.take_up()
+            undone = self.project.store.undo(seen_revision=request.seen_revision)
+            self._answer_history.take_up()
             return self._outcome(f"undone: {describe_act(undone)}")
 
     def redo(self, request: say.Step) -> say.Outcome:
         """Bring back what was undone last."""
         with self._at_once():
-            redone = self.project.store.redo(seen=request.seen)
-            self._ledger.take_up()
+            redone = self.project.store.redo(seen_revision=request.seen_revision)
+            self._answer_history.take_up()
             return self._outcome(f"redone: {describe_act(redone)}")
 
     def conflict(self, error: ChangedMeanwhileError) -> say.Conflict:
         """Say what somebody else did in the meantime."""
         with self._at_once():
             pair = error.pair
-            known = None if pair is None else self._ledger.history.answer_of(pair)
+            known = None if pair is None else self._answer_history.history.answer_of(pair)
             return say.Conflict(
                 explanation=str(error),
                 i=0 if pair is None else pair.i,
@@ -212,7 +212,7 @@ class Session:
         """Tell what is wrong with landmarks, and whether they would contradict what is known."""
         pair = Pair(request.i, request.j)
         with self._at_once():
-            inner, loop = self._ledger.inner(pair), self._ledger.loop
+            inner, loop = self._answer_history.inner(pair), self._answer_history.loop
             try:
                 landmarks = read_landmarks(pair, request.landmarks, loop)
             except LandmarkError as error:
@@ -221,14 +221,16 @@ class Session:
                 return say.Checked(problem=None, contradiction=None)
             answer = Answer.yes(landmarks.of_pair(inner), author=Author.PERSON)
             after = loop.record(answer)
-            found = find_contradiction(loop, after, answer, self._ledger.course.surprises())
-            if self._queue is say.Queue.ALL or not self._clerk.is_working:
-                self._foresight.foresee(self._ledger.course.now, answer, after)
-            return say.Checked(problem=None, contradiction=None if found is None else in_words(found, self._ledger))
+            found = find_contradiction(loop, after, answer, self._answer_history.state_history.surprises())
+            if self._queue is say.Queue.ALL or not self._auto_answerer.is_working:
+                self._precomputation.foresee(self._answer_history.state_history.now, answer, after)
+            return say.Checked(
+                problem=None, contradiction=None if found is None else in_words(found, self._answer_history)
+            )
 
     def snap(self, request: say.SnapPoint) -> say.Snapped:
         """Move one side of a landmark to where it looks like the other."""
-        self._ledger.inner(Pair(request.i, request.j))
+        self._answer_history.inner(Pair(request.i, request.j))
         return snap_landmark(request, self._pictures, self.project.mask)
 
     def pair_map(self, kind: say.MapKind, row: int, column: int, frames: int, size: int) -> say.PairMap:
@@ -237,7 +239,7 @@ class Session:
             revision = self.revision
             if (kind, revision) not in self._matrices:
                 self._matrices = {known: matrix for known, matrix in self._matrices.items() if known[1] == revision}
-                loop = self._ledger.loop
+                loop = self._answer_history.loop
                 self._matrices[kind, revision] = matrix_of(kind, loop)
             matrix = self._matrices[kind, revision]
         return reduce(matrix, kind, row, column, frames, size, revision)
@@ -257,28 +259,28 @@ class Session:
     def export(self, name: str) -> tuple[str, bytes | Path]:
         """Return a file for other programs by its name: its media type and content, a path if it is to be deleted."""
         with self._at_once():
-            placed = largest_part(self._ledger)
+            placed = largest_part(self._answer_history)
         # Another handle on the same files: a source is read by one thread at a time.
         with self._opened.again() as project:
             return export(name, project, placed)
 
-    def conclude(self, progress: Progress) -> None:
+    def finish(self, progress: Progress) -> None:
         """Finish the mosaic by the answers so far, render it and report; people may go on answering meanwhile."""
         with self._at_once():
-            loop, revision = self._ledger.loop, self.revision
+            loop, revision = self._answer_history.loop, self.revision
         with self._opened.again() as project:
-            groundwork = self._opened.lay_again(project, Silence())
-            conclude(project, groundwork, loop, progress, revision)
+            preparation = self._opened.lay_again(project, Silence())
+            deliver(project, preparation, loop, progress, revision)
         with self._at_once():
-            self._ledger.take_up()
+            self._answer_history.take_up()
         self._on_change()
 
     def close(self) -> None:
         """Give up what is being computed ahead, and let go of the files."""
-        self._clerk.stop()
-        self._foresight.close()
+        self._auto_answerer.stop()
+        self._precomputation.close()
         self._pictures.close()
-        self._ledger.keep_predictions()
+        self._answer_history.keep_predictions()
         self._shown.close()
         self.project.close()
 
@@ -300,33 +302,37 @@ class Session:
     @contextmanager
     def _at_once(self) -> Iterator[None]:
         """Have the engine for oneself, before what is computed ahead."""
-        self._foresight.wait()
+        self._precomputation.wait()
         with self._engine:
             yield
 
     def _ask(self, inner: Pair) -> say.Question:
-        ledger = self._ledger
-        known = ledger.history.answer_of(ledger.outer(inner))
+        answer_history = self._answer_history
+        known = answer_history.history.answer_of(answer_history.outer(inner))
         given = None if known is None else write_given(known)
-        return make_question(ledger.loop, inner, ledger.used, ledger.frames, revision=self.revision, answer=given)
+        return make_question(
+            answer_history.loop, inner, answer_history.used, answer_history.frames, revision=self.revision, answer=given
+        )
 
-    def _take_up(self, foreseen: Mapping[Foreseen, AnyLoop] = NOTHING_FORESEEN) -> None:
+    def _take_up(self, precomputed: Mapping[Hypothetical, AnyLoop] = NOTHING_PRECOMPUTED) -> None:
         """Go to the state after what a person did; take it back, in the log too, where there is no such state."""
         try:
-            self._ledger.take_up(foreseen)
+            self._answer_history.take_up(precomputed)
         except SmaltiError:
             self.project.store.undo()
-            self._ledger.take_up()
+            self._answer_history.take_up()
             raise
 
     def _outcome(self, done: str, given: AnswerEntry | None = None) -> say.Outcome:
         """Go on after a change that is on disk."""
         contradiction = None
-        course = self._ledger.course
+        state_history = self._answer_history.state_history
         if given is not None and given.role is Role.LOOP:
-            answer = course.now.loop.answers[-1]
-            found = find_contradiction(course.before.loop, course.now.loop, answer, course.earlier_surprises())
-            contradiction = None if found is None else in_words(found, self._ledger)
+            answer = state_history.now.loop.answers[-1]
+            found = find_contradiction(
+                state_history.before.loop, state_history.now.loop, answer, state_history.earlier_surprises()
+            )
+            contradiction = None if found is None else in_words(found, self._answer_history)
         self._turn()
         self._on_change()
         return say.Outcome(state=self.state(), question=self.question(), contradiction=contradiction, done=done)
@@ -334,14 +340,14 @@ class Session:
     def _turn(self) -> None:
         """Turn to the next question: the matcher takes it if it may, otherwise what may follow is computed ahead."""
         if self._queue is say.Queue.DOUBTFUL:
-            self._clerk.work(self.project.store, self._on_change, self._after_clerk)
+            self._auto_answerer.work(self.project.store, self._on_change, self._after_auto_answer)
         else:
-            self._foresight.look_ahead(self._ledger.course.now)
+            self._precomputation.look_ahead(self._answer_history.state_history.now)
 
-    def _after_clerk(self) -> None:
-        self._foresight.look_ahead(self._ledger.course.now)
+    def _after_auto_answer(self) -> None:
+        self._precomputation.look_ahead(self._answer_history.state_history.now)
         self._on_change()
 
     def _prefetch(self, inner: Pair) -> None:
-        outer = self._ledger.outer(inner)
+        outer = self._answer_history.outer(inner)
         self._pictures.prefetch((outer.i, outer.j))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2 as chi2_distribution, norm
 
 from smalti.active_loop import ActiveLoop, as_numbers
-from smalti.engine.links import Link, seen_and_rows
+from smalti.engine.links import Link, projected_and_rows
 from smalti.engine.variance_components import PERSON
 from smalti.geometry.homographies import ENTRIES, Family
 from smalti.geometry.outline import Outline
@@ -42,7 +42,7 @@ class Expected:
         """Return how surely landmarks are known in frame i, RMS."""
         to_unit = _unit_from_pixels(state.outline)
         points = state.lens.straighten(landmarks.points_j) @ to_unit[:2, :2].T + to_unit[:2, 2]
-        _, rows = seen_and_rows(to_unit @ self.i_from_j @ np.linalg.inv(to_unit), points)
+        _, rows = projected_and_rows(to_unit @ self.i_from_j @ np.linalg.inv(to_unit), points)
         return state.outline.unit * float(np.sqrt(np.einsum("nae,ef,naf->", rows, self.covariance, rows) / len(points)))
 
 
@@ -69,11 +69,13 @@ def sigma_px_of(state: AnyLoop) -> NDArray[np.float64]:
     if isinstance(state, PaperLoop):
         spread = state.view.centres.spread_squared[frames, own]
     else:
-        spread = state.estimate.cautious_covariance.of_pairs(np.column_stack([frames, own])).cov[:, 0, ::2].sum(axis=1)
+        spread = (
+            state.estimate.conservative_covariance.of_pairs(np.column_stack([frames, own])).cov[:, 0, ::2].sum(axis=1)
+        )
     return np.where(frames == own, 0.0, np.sqrt(spread))
 
 
-def believed_of(state: AnyLoop) -> PairNumbers:
+def accepted_of(state: AnyLoop) -> PairNumbers:
     """Return the pairs (n, 2) whose links are believed."""
     if isinstance(state, PaperLoop):
         return as_numbers([*state.chain, *state.links])

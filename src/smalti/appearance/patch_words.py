@@ -25,7 +25,7 @@ STRIDE_PX = 5
 
 CELL = 4
 """A patch is 3 × 3 cells of this side. Differs from the paper, whose patches are 3 strides wide: those that see more
-know their place better (benchmarks/looks.py)."""
+know their place better (benchmarks/appearance.py)."""
 
 SHADE = 3.0
 """What varies more slowly than this is light, as a standard deviation."""

@@ -11,8 +11,8 @@ from typing import Any
 from smalti.active_loop import ActiveLoop
 from smalti.agents.matcher import Matcher
 from smalti.building.build_settings import BuildSettings
-from smalti.building.delivery import conclude
-from smalti.building.preparation import Groundwork, lay_groundwork, timed
+from smalti.building.delivery import deliver
+from smalti.building.preparation import Preparation, prepare, timed
 from smalti.errors import InputError
 from smalti.frames.source import open_source
 from smalti.frames.source_settings import SourceSettings
@@ -86,20 +86,20 @@ def beginning(
 
 def _run(project: Project, settings: BuildSettings, matcher: Matcher | None, progress: Progress) -> None:
     """Read and register, ask, finish and render. What is in the project already is not done again."""
-    groundwork = lay_groundwork(project, project.source, settings, matcher, progress)
+    preparation = prepare(project, project.source, settings, matcher, progress)
     with timed(project, "loop"):
-        loop = _ask(project, groundwork, settings.asker, progress)
-    conclude(project, groundwork, loop, progress)
+        loop = _ask(project, preparation, settings.asker, progress)
+    deliver(project, preparation, loop, progress)
 
 
-def _ask(project: Project, groundwork: Groundwork, asker: str, progress: Progress) -> ActiveLoop | PaperLoop:
+def _ask(project: Project, preparation: Preparation, asker: str, progress: Progress) -> ActiveLoop | PaperLoop:
     """Ask the matcher until there is a reason to stop.
 
     What it answered before is asked again, and answered from memory at once: the state is then what it would be without
     the interruption, to the last bit. Where others have had a say, a person, another method or other maps, all
     answers are taken up first, in the order in which they were given.
     """
-    loop, questions = groundwork.start, groundwork.questions
+    loop, questions = preparation.start, preparation.questions
     before = questions.given(Role.LOOP)
     asked_by = project.store.fact("asked_by", asker if before else None)
     shared = any(answer.author is Author.PERSON for answer in before) or asked_by not in (None, asker)

@@ -49,14 +49,14 @@ class Delivered:
             )
         final = refine_on_landmarks(loop.estimate)
         references = final.system.references[final.part]
-        seen = final.cautious_covariance.of_pairs(np.column_stack([np.arange(final.frames), references]))
+        seen = final.conservative_covariance.of_pairs(np.column_stack([np.arange(final.frames), references]))
         spread = np.where(np.arange(final.frames) == references, 0.0, seen.cov[:, 0, ::2].sum(axis=1))
         return cls(
             final.mosaic_from_frame,
             final.part,
             final.system.references.tolist(),
             np.sqrt(spread),
-            dict(zip(final.system.place_of, final.knowledge.trust.tolist(), strict=True)),
+            dict(zip(final.system.place_of, final.knowledge.robust_weights.tolist(), strict=True)),
             final.rejected.keys(),
             loop.estimate.chi2(),
             final.lens or loop.lens,
@@ -110,7 +110,7 @@ def judge_links(delivered: Delivered, landmarks: Mapping[Pair, Landmarks], used:
         entries.append(
             LinkEntry(
                 Pair(used[pair.i], used[pair.j]),
-                LinkState.REJECTED if rejected else LinkState.BELIEVED,
+                LinkState.REJECTED if rejected else LinkState.ACCEPTED,
                 float(delivered.chi2[pair]) if joined else np.inf,
                 0.0 if rejected else delivered.weights[pair],
                 residual_px(delivered.maps, landmarks[pair], delivered.lens) if joined else np.inf,
@@ -154,7 +154,7 @@ def summarise(
     """Return the facts of a build that `info` and the report tell."""
     sizes = np.bincount(delivered.part)
     facts: dict[str, object] = {
-        "lens": None if delivered.lens.is_straight else [delivered.lens.k1, delivered.lens.k2],
+        "lens": None if delivered.lens.is_undistorted else [delivered.lens.k1, delivered.lens.k2],
         "chain_predicted_px": start.predicted_error_px,
         "predicted_error_px": loop.predicted_error_px,
         "error_bound_px": loop.error_bound_px,
@@ -184,8 +184,8 @@ def summarise(
             kind: None if not np.isfinite(value) else value
             for kind, value in zip(KINDS, knowledge.camera.deviations, strict=True)
         },
-        "ahead_px": {str(answers): px for answers, px in loop.outlook.ahead_px.items()},
-        "worth_going_on": loop.outlook.worth_going_on,
+        "ahead_px": {str(answers): px for answers, px in loop.prediction.ahead_px.items()},
+        "worth_going_on": loop.prediction.worth_going_on,
     }
 
 

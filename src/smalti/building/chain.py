@@ -28,7 +28,7 @@ LONGEST_BRIDGED = 3
 CROSSINGS = ((0, 0), (2, 2), (0, 4), (4, 0), (4, 4))
 """Frames before the last one and after the first one by which two runs are joined over what lies between."""
 
-STEADINESS = 0.05
+SPEED_TOLERANCE = 0.05
 """In diagonals of a frame: how much the camera's motion changes from one frame to the next."""
 
 CHECKED_SHARE = 1 / 6
@@ -207,4 +207,4 @@ def _in_reach(
 
 
 def _about(i_from_j: Homographies, outline: Outline) -> Expectation:
-    return Expectation(i_from_j, STEADINESS * 2 * outline.outer_half_side)
+    return Expectation(i_from_j, SPEED_TOLERANCE * 2 * outline.outer_half_side)

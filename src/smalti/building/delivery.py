@@ -16,7 +16,7 @@ from smalti.building.build_results import (
     place_frames,
     summarise,
 )
-from smalti.building.preparation import Groundwork, timed
+from smalti.building.preparation import Preparation, timed
 from smalti.geometry.homographies import invert_homographies
 from smalti.georeference.georeferencing import Georeference
 from smalti.interchange.landmarks_csv import write_landmarks
@@ -33,9 +33,9 @@ from smalti.rendering.pixel_maps import check_map_kind
 from smalti.report.report_page import write_report
 
 
-def conclude(
+def deliver(
     project: Project,
-    groundwork: Groundwork,
+    preparation: Preparation,
     loop: ActiveLoop | PaperLoop,
     progress: Progress,
     revision: int | None = None,
@@ -45,11 +45,11 @@ def conclude(
     `revision` is that of the log when the loop was in this state, by default now: people may go on answering meanwhile.
     """
     revision = project.store.revision if revision is None else revision
-    start, questions, used = groundwork.start, groundwork.questions, groundwork.used
+    start, questions, used = preparation.start, preparation.questions, preparation.used
     with timed(project, "finish"):
         delivered = Delivered.of(loop)
         placements = place_frames(start.mosaic_from_frame, delivered, used)
-        placements += place_asides(groundwork.frames, placements, questions, delivered.lens)
+        placements += place_asides(preparation.frames, placements, questions, delivered.lens)
         keep_result(
             project,
             placements,
@@ -86,8 +86,8 @@ def write_tables(project: Project) -> None:
         apart=project.not_placed,
         lens=project.lens,
     )
-    believed = {link.pair for link in project.links if link.state is LinkState.BELIEVED}
-    kept = [entry.answer.landmarks for entry in project.placed_by if entry.answer.pair in believed]
+    accepted = {link.pair for link in project.links if link.state is LinkState.ACCEPTED}
+    kept = [entry.answer.landmarks for entry in project.placed_by if entry.answer.pair in accepted]
     write_landmarks(project.folder / "landmarks.csv", [record for record in kept if record is not None])
 
 

@@ -79,14 +79,14 @@ class Matchers:
 
 
 def choose_matchers(
-    project: Project, sight: Sight, matcher: Matcher | None, registration: Registration, used: Sequence[int]
+    project: Project, frame_views: FrameViews, matcher: Matcher | None, registration: Registration, used: Sequence[int]
 ) -> Matchers:
     """Return a matcher of the user's, or those that serve this sequence best."""
     if matcher is not None:
         agent = CallableAgent(matcher, project.source.read, project.outline)
         return Matchers(agent, agent, "a matcher of one's own")
     keypoints = KeypointAgent(project.cache.keypoints, project.outline)
-    dense = DenseAgent(sight.prepared)
+    dense = DenseAgent(frame_views.prepared)
     if registration == "keypoints":
         return Matchers(keypoints, keypoints, KEYPOINTS)
     if registration == "dense":
@@ -145,7 +145,7 @@ MOST_PREPARED = 24
 """Frames prepared for dense registration that stay in memory."""
 
 
-class Sight:
+class FrameViews:
     """Tells of every frame where it shows the scene. What that takes is learned when it is first needed."""
 
     def __init__(self, source: FrameSource, choice: str) -> None:

@@ -20,7 +20,7 @@ from smalti.appearance.patch_words import grid_signatures
 from smalti.appearance.visual_words import signatures_of
 from smalti.building.build_settings import BuildSettings, Registration
 from smalti.building.chain import Chain, register_chain
-from smalti.building.matcher_choice import Matchers, Sight, choose_matchers
+from smalti.building.matcher_choice import FrameViews, Matchers, choose_matchers
 from smalti.building.source_questions import Questions
 from smalti.errors import InputError, UsageError
 from smalti.frames.pixels import in_gray
@@ -42,7 +42,7 @@ LONGEST_TIE = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Groundwork:
+class Preparation:
     """The state before the first question, and who is asked."""
 
     frames: tuple[FrameEntry, ...]
@@ -53,32 +53,32 @@ class Groundwork:
     start: ActiveLoop | PaperLoop
 
 
-def lay_groundwork(
+def prepare(
     project: Project,
     source: FrameSource,
     settings: BuildSettings,
     matcher: Matcher | None,
     progress: Progress,
     least_part: int = 1,
-) -> Groundwork:
+) -> Preparation:
     """Read the frames, register the chain, look at them. What is in the project already is not done again.
 
     Parts of fewer than `least_part` frames that nothing joins are not asked about.
     """
-    sight = Sight(source, settings.mask)
+    frame_views = FrameViews(source, settings.mask)
     with timed(project, "reading"):
-        frames = _read(project, source, sight, progress)
+        frames = _read(project, source, frame_views, progress)
         used = tuple(frame.number for frame in frames if not frame.reason)
     with timed(project, "chain"):
-        matchers = choose_matchers(project, sight, matcher, _registration(project, settings.registration), used)
+        matchers = choose_matchers(project, frame_views, matcher, _registration(project, settings.registration), used)
         questions = Questions(project.store, matchers.of_role, used)
         project.store.keep_facts(registered_by=matchers.name)
         longest_tie = LONGEST_TIE if matchers.is_dense else 0
         chain = _register(project, questions, len(used), progress, longest_tie)
-    with timed(project, "looks"):
-        looks = _looks(project, sight, matchers, used, settings.seed)
-    start = _begin(project, chain, looks, used, settings, questions, least_part)
-    return Groundwork(tuple(frames), used, matchers.far, questions, chain, start)
+    with timed(project, "appearance"):
+        appearance = _appearance(project, frame_views, matchers, used, settings.seed)
+    start = _begin(project, chain, appearance, used, settings, questions, least_part)
+    return Preparation(tuple(frames), used, matchers.far, questions, chain, start)
 
 
 @contextmanager
@@ -91,13 +91,13 @@ def timed(project: Project, stage: str) -> Iterator[None]:
         project.store.add_seconds(stage, time.perf_counter() - began)
 
 
-def _read(project: Project, source: FrameSource, sight: Sight, progress: Progress) -> list[FrameEntry]:
+def _read(project: Project, source: FrameSource, frame_views: FrameViews, progress: Progress) -> list[FrameEntry]:
     store, cache = project.store, project.cache
     if not store.fact("mask_is_known"):
-        project.keep_mask(sight.field)
+        project.keep_mask(frame_views.field)
     frames = store.frames()
     if not frames or not all(cache.has_keypoints(frame.number) for frame in frames):
-        frames = read_frames(source, sight, cache, progress)
+        frames = read_frames(source, frame_views, cache, progress)
         store.keep_frames(frames)
     for warning in source.warnings:
         progress.say(f"{source.path}: {warning}")
@@ -126,11 +126,13 @@ def _register(project: Project, questions: Questions, frames: int, progress: Pro
         return register_chain(frames, project.outline, ask, 2 * frames, longest_tie)
 
 
-def _looks(project: Project, sight: Sight, matchers: Matchers, used: Sequence[int], seed: int) -> WeightedSignatures:
+def _appearance(
+    project: Project, frame_views: FrameViews, matchers: Matchers, used: Sequence[int], seed: int
+) -> WeightedSignatures:
     signatures = project.cache.array("signatures")
     if signatures is None:
         if matchers.is_dense:
-            signatures = grid_signatures(lambda numbers: (sight.look(used[n]) for n in numbers), len(used), seed)
+            signatures = grid_signatures(lambda numbers: (frame_views.look(used[n]) for n in numbers), len(used), seed)
         else:
             signatures = signatures_of(map(project.cache.keypoints, used), project.outline, seed)
         project.cache.keep_array("signatures", signatures)
@@ -140,7 +142,7 @@ def _looks(project: Project, sight: Sight, matchers: Matchers, used: Sequence[in
 def _begin(
     project: Project,
     chain: Chain,
-    looks: WeightedSignatures,
+    appearance: WeightedSignatures,
     used: Sequence[int],
     settings: BuildSettings,
     questions: Questions,
@@ -154,7 +156,7 @@ def _begin(
             len(used),
             project.outline,
             chain.links,
-            external=looks,
+            external=appearance,
             family=linear_family_named("affine" if settings.family == "projective" else settings.family),
             reference=reference,
             stop_rule=stop_rule,
@@ -163,7 +165,7 @@ def _begin(
         len(used),
         project.outline,
         chain.links,
-        external=looks,
+        external=appearance,
         family=family_named(settings.family),
         reference=reference,
         stop_rule=stop_rule,
@@ -190,12 +192,12 @@ MOST_BARE = 0.1
 """Of all frames: with more that have hardly any keypoints, it is not the frames but the contrast."""
 
 
-def read_frames(source: FrameSource, sight: Sight, cache: Cache, progress: Progress) -> list[FrameEntry]:
+def read_frames(source: FrameSource, frame_views: FrameViews, cache: Cache, progress: Progress) -> list[FrameEntry]:
     """Read all frames, keep their keypoints, and say which are to be set aside and why."""
     measures: dict[int, FrameMeasure] = {}
     with progress.stage("reading", len(source)) as step, ThreadPoolExecutor(THREADS) as pool:
         numbers: list[int] = []
-        views = _through_pool(source, sight, cache, pool, numbers, step)
+        views = _through_pool(source, frame_views, cache, pool, numbers, step)
         for place, measured in enumerate(measure_views(views)):
             measures[numbers[place]] = measured
     if len(measures) < 2:
@@ -211,7 +213,7 @@ def read_frames(source: FrameSource, sight: Sight, cache: Cache, progress: Progr
 
 def _through_pool(
     source: FrameSource,
-    sight: Sight,
+    frame_views: FrameViews,
     cache: Cache,
     pool: ThreadPoolExecutor,
     numbers: list[int],
@@ -227,7 +229,7 @@ def _through_pool(
         step()
 
     for number, image in source.read_many(range(len(source))):
-        gray, mask = in_gray(image), sight.mask(image)
+        gray, mask = in_gray(image), frame_views.mask(image)
         # What an interrupted run has found already is not searched for again.
         found = None if cache.has_keypoints(number) else pool.submit(find_keypoints, gray, mask)
         waiting.append((number, found))

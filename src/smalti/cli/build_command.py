@@ -155,7 +155,7 @@ def _errors(info: dict[str, Any]) -> list[str]:
     if info["left_out_px"] is not None:
         lines.append(f"now         {info['left_out_px']:.2f} px error on matches not used for a trial fit")
     if info["predicted_error_px"] is not None:
-        lines.append(f"predicted   {info['predicted_error_px']:.2f} px{_say_outlook(info)}")
+        lines.append(f"predicted   {info['predicted_error_px']:.2f} px{_say_prediction(info)}")
     return lines
 
 
@@ -164,7 +164,7 @@ def _say_lens(lens: dict[str, float]) -> str:
     return f"radial distortion k1 = {lens['k1']:.4g}{second} ({abs(lens['corner_percent']):.2g} % at the corners)"
 
 
-def _say_outlook(info: dict[str, Any]) -> str:
+def _say_prediction(info: dict[str, Any]) -> str:
     """Return the bound on the error, and what further answers would bring; nothing of projects that do not know."""
     if info["error_bound_px"] is None:
         return ""

@@ -232,7 +232,7 @@ def run_undistort(options: argparse.Namespace) -> None:
         frames = len(project.placements)
         with progress.stage("frames", frames) as step:
             width, height = write_undistorted_frames(project, options.output, step)
-        is_straight = project.lens.is_straight
+        is_undistorted = project.lens.is_undistorted
     if not options.quiet:
-        found = "; no lens was found: they are as they were" if is_straight else ""
+        found = "; no lens was found: they are as they were" if is_undistorted else ""
         print(f"{options.output}: {frames} frames of {width} x {height} px{found}")

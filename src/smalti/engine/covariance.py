@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from smalti.compiled import physical_memory, threads_for
 from smalti.engine.elimination_paths import Ascents, Climber
-from smalti.engine.link_prediction import TINY, Relations, combine, combine_back
+from smalti.engine.link_prediction import TINY, PredictedLinks, combine, combine_back
 from smalti.engine.relative_position import FAR, MOST_VARIANCE, Centres, PairCentres, relate_all, relate_pairs
 from smalti.engine.stretch_bounds import (
     Stretches,
@@ -32,7 +32,7 @@ from smalti.records import Homographies, PairNumbers, Points
 from smalti.sparse.cholesky import BlockCholesky
 from smalti.sparse.pattern import Indices
 
-MOST_BYTES_OF_WAYS = physical_memory() // 4
+MOST_BYTES_OF_PATHS = physical_memory() // 4
 """The ways of all frames are kept if they need no more; else those that are asked for are found again."""
 
 PAIRS_AT_ONCE = 4096
@@ -71,7 +71,7 @@ class Covariance:
     def centres(self) -> Centres:
         """The distribution of γ_ij for all pairs, both directions: for those who look at all of them."""
         unit = self.outline.unit
-        mean, cov = relate_all(self._ways(np.arange(self.frames)).arrays, *self.maps_in_units)
+        mean, cov = relate_all(self._paths(np.arange(self.frames)).arrays, *self.maps_in_units)
         _forget(mean, cov, self.part[:, None] != self.part[None])
         return Centres(self.outline, mean * unit + self.outline.centre, cov * unit**2)
 
@@ -84,7 +84,7 @@ class Covariance:
         mean, cov = np.empty((len(pairs), 2, 2)), np.empty((len(pairs), 2, 3))
         for some in self._portions(len(pairs)):
             chosen = np.ascontiguousarray(pairs[some])
-            mean[some], cov[some] = self._relate(chosen, self._ways(chosen))
+            mean[some], cov[some] = self._relate(chosen, self._paths(chosen))
         _forget(mean, cov, self._apart(pairs))
         return PairCentres(self.outline, mean * unit + self.outline.centre, cov * unit**2)
 
@@ -99,26 +99,28 @@ class Covariance:
         both = np.column_stack([np.arange(frames), np.repeat(middle, np.diff(starts))])
         for some in self._portions(frames):
             pairs = np.ascontiguousarray(both[some])
-            ways = self._ways(pairs)
-            mean, cov = self._relate(pairs, ways)
+            paths = self._paths(pairs)
+            mean, cov = self._relate(pairs, paths)
             seen[some], spread[some] = mean[:, 0], cov[:, 0, ::2]
-            frame_from_middle[some], variances[some] = normalised_maps(pairs[:, 1], pairs[:, 0], ways, maps, inverses)
+            frame_from_middle[some], variances[some] = normalised_maps(pairs[:, 1], pairs[:, 0], paths, maps, inverses)
         inside = look_inside(starts, seen, spread, frame_from_middle, variances, self.part)
-        return bound_stretches(starts, inside, self._ways(middle), maps, inverses, self.part, self.outline.unit)
+        return bound_stretches(starts, inside, self._paths(middle), maps, inverses, self.part, self.outline.unit)
 
-    def relations(self, pairs: PairNumbers, points_j: Points, weights: NDArray[np.float64] | None = None) -> Relations:
+    def predicted_links(
+        self, pairs: PairNumbers, points_j: Points, weights: NDArray[np.float64] | None = None
+    ) -> PredictedLinks:
         """Think of links of pairs (n, 2) that measure where points (n, m, 2) of j, in units, fall in i."""
         maps, inverses = self.maps_in_units
         i_from_j = inverses[pairs[:, 0]] @ maps[pairs[:, 1]]
-        return Relations.at(pairs, i_from_j, points_j, weights, self.outline.unit)
+        return PredictedLinks.at(pairs, i_from_j, points_j, weights, self.outline.unit)
 
-    def of_relations(self, relations: Relations) -> NDArray[np.float64]:
+    def of_predicted_links(self, predicted_links: PredictedLinks) -> NDArray[np.float64]:
         """Return the covariances (n, rows, rows) of what links would measure, were they free of noise, px².
 
         Rows of frames of different parts are independent and have deviations of FAR units.
         """
-        rows = relations.by_i.shape[1]
-        return self._covariances(relations, MOST_VARIANCE * self.outline.unit**2 * np.eye(rows))
+        rows = predicted_links.by_i.shape[1]
+        return self._covariances(predicted_links, MOST_VARIANCE * self.outline.unit**2 * np.eye(rows))
 
     def carry(self, loads: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the covariance of all entries of all Δ times `loads`, both (N, 8, m)."""
@@ -160,7 +162,7 @@ class Covariance:
         pairs = np.column_stack([np.full(self.frames, frame), np.arange(self.frames)])
         maps, inverses = self.maps_in_units
         origin = np.zeros((self.frames, 1, 2))
-        at_centre = Relations.at(pairs, inverses[pairs[:, 0]] @ maps, origin, None, self.outline.unit)
+        at_centre = PredictedLinks.at(pairs, inverses[pairs[:, 0]] @ maps, origin, None, self.outline.unit)
         slope = at_centre.by_j[:, :, [2, 5]]  # by the shift of frame n: Q, pixels of `frame` a unit
         monomials = _velocity_by_monomials()
         turned = np.einsum("npq,qem->nepm", slope, monomials)
@@ -177,41 +179,43 @@ class Covariance:
         """Return the covariances (n, 8, 8) of the increments of the maps from the second to the first of pairs."""
         maps, inverses = self.maps_in_units
         first, second = pairs.T
-        relations = Relations.of_increments(pairs, inverses[first] @ maps[second], inverses[second] @ maps[first])
+        predicted_links = PredictedLinks.of_increments(
+            pairs, inverses[first] @ maps[second], inverses[second] @ maps[first]
+        )
         by_entry = self.family.by_entry
-        covariances = self._covariances(relations, MOST_VARIANCE * by_entry.T @ by_entry)
+        covariances = self._covariances(predicted_links, MOST_VARIANCE * by_entry.T @ by_entry)
         covariances[first == second] = 0.0
         return covariances
 
-    def _covariances(self, relations: Relations, unknown: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _covariances(self, predicted_links: PredictedLinks, unknown: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the covariances (n, rows, rows) of relations, `unknown` (rows, rows) between parts and overflows."""
-        result = np.empty((len(relations.pairs), *unknown.shape))
+        result = np.empty((len(predicted_links.pairs), *unknown.shape))
         for some in self._portions(len(result)):
-            result[some] = relations[some].covariances(self._ways(relations.pairs[some]).arrays)
-        result[self._apart(relations.pairs) | ~np.isfinite(result).all(axis=(1, 2))] = unknown
+            result[some] = predicted_links[some].covariances(self._paths(predicted_links.pairs[some]).arrays)
+        result[self._apart(predicted_links.pairs) | ~np.isfinite(result).all(axis=(1, 2))] = unknown
         return result
 
-    def _relate(self, pairs: PairNumbers, ways: Ascents) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _relate(self, pairs: PairNumbers, paths: Ascents) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         with threads_for(0.7 * len(pairs)):
-            return relate_pairs(pairs, ways.arrays, *self.maps_in_units)
+            return relate_pairs(pairs, paths.arrays, *self.maps_in_units)
 
     def _apart(self, pairs: PairNumbers) -> NDArray[np.bool_]:
         return np.asarray(self.part[pairs[:, 0]] != self.part[pairs[:, 1]])
 
     def _portions(self, count: int) -> list[slice]:
         """Return slices of so many pairs, each of which has room for its ways."""
-        at_once = max(count, 1) if self._ways_fit else PAIRS_AT_ONCE
+        at_once = max(count, 1) if self._paths_fit else PAIRS_AT_ONCE
         return [slice(first, first + at_once) for first in range(0, count, at_once)]
 
-    def _ways(self, frames: NDArray[np.int64]) -> Ascents:
-        return self._all_ways if self._ways_fit else self._climber.ascend(frames.ravel())
+    def _paths(self, frames: NDArray[np.int64]) -> Ascents:
+        return self._all_paths if self._paths_fit else self._climber.ascend(frames.ravel())
 
     @cached_property
-    def _ways_fit(self) -> bool:
-        return self._climber.size_of_all <= MOST_BYTES_OF_WAYS
+    def _paths_fit(self) -> bool:
+        return self._climber.size_of_all <= MOST_BYTES_OF_PATHS
 
     @cached_property
-    def _all_ways(self) -> Ascents:
+    def _all_paths(self) -> Ascents:
         return self._climber.ascend(np.arange(self.frames))
 
     @cached_property

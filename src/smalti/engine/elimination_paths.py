@@ -43,7 +43,7 @@ PRODUCT_OF = np.array(
 )
 """Where the product of two entries is among them."""
 
-Ways = tuple[Indices, Indices, Indices, int, Indices, NDArray[np.float64], Indices, NDArray[np.float64]]
+EliminationPaths = tuple[Indices, Indices, Indices, int, Indices, NDArray[np.float64], Indices, NDArray[np.float64]]
 """Ascents as kernels take them, in the order of their fields."""
 
 
@@ -66,10 +66,10 @@ class Ascents:
     tails: NDArray[np.float64]  # (n, PRODUCTS)
 
     @property
-    def arrays(self) -> Ways:
+    def arrays(self) -> EliminationPaths:
         """What kernels want."""
-        way = (self.place, self.parent, self.depth, self.freedom, self.start, self.values)
-        return (*way, self.tail_start, self.tails)
+        path = (self.place, self.parent, self.depth, self.freedom, self.start, self.values)
+        return (*path, self.tail_start, self.tails)
 
 
 class Climber:
@@ -187,15 +187,15 @@ def _turn_into_entries(
     freedom = by_entry.shape[0]
     for column in columns:
         length = (depth[column] + 1) * freedom
-        way = values[start[column] : start[column] + ENTRIES * length].reshape(ENTRIES, length)
-        by_parameter = way[:freedom].copy()
-        way[:] = 0.0
+        path = values[start[column] : start[column] + ENTRIES * length].reshape(ENTRIES, length)
+        by_parameter = path[:freedom].copy()
+        path[:] = 0.0
         for c in range(freedom):
             for e in range(ENTRIES):
                 share = by_entry[c, e]
                 if share != 0.0:
                     for x in range(length):
-                        way[e, x] += share * by_parameter[c, x]
+                        path[e, x] += share * by_parameter[c, x]
 
 
 @compiled
@@ -213,13 +213,13 @@ def _sum_tails(
     for column in columns:
         levels = depth[column] + 1
         length = levels * freedom
-        way = values[start[column] : start[column] + ENTRIES * length].reshape(ENTRIES, length)
+        path = values[start[column] : start[column] + ENTRIES * length].reshape(ENTRIES, length)
         own = tails[tail_start[column] : tail_start[column] + levels + 1]
         total[:] = 0.0
         for level in range(levels - 1, -1, -1):
             for x in range(freedom):
                 for a in range(ENTRIES):
-                    turned[0, x, a] = way[a, level * freedom + x]
+                    turned[0, x, a] = path[a, level * freedom + x]
             # All products rather than half of them: as whole rows they are quicker.
             add_transposed_product(total, 0, turned, 0, turned, 0, (0, ENTRIES), (0, freedom))
             at = 0

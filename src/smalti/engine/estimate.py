@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from smalti.engine.covariance import Covariance
 from smalti.engine.equations import System
-from smalti.engine.link_prediction import Relations
+from smalti.engine.link_prediction import PredictedLinks
 from smalti.engine.links import Link, relinearise
 from smalti.engine.rows import FIXED
 from smalti.engine.solution import Solution, reweighted, solve
@@ -34,11 +34,11 @@ from smalti.engine.variance_components import (
     expected_turn,
     learn_camera,
     learn_noise,
-    learn_trust,
+    learn_robust_weights,
     learn_usual_motion,
     not_stiller_than_told,
+    robust_weights_of,
     scatter,
-    trust_in,
 )
 from smalti.geometry.homographies import Family, similarity_part
 from smalti.geometry.lens import Lens
@@ -115,7 +115,7 @@ class Estimate:
         return Covariance(self.outline, self.family, self.solution.maps, self.solution.factor, self.part)
 
     @cached_property
-    def cautious_covariance(self) -> Covariance:
+    def conservative_covariance(self) -> Covariance:
         """The same, with what links that nobody confirms are doubted by: for what people are told."""
         if self.doubt is None:
             return self.covariance
@@ -130,7 +130,7 @@ class Estimate:
     @cached_property
     def contradictions(self) -> NDArray[np.float64]:
         """(L,): χ² of every believed link, at its full weight, against the others."""
-        return self.check.chi2_at_full_weight(self.knowledge.trust)
+        return self.check.chi2_at_full_weight(self.knowledge.robust_weights)
 
     @cached_property
     def mosaic_from_frame(self) -> Homographies:
@@ -163,8 +163,8 @@ class Estimate:
         pair = np.array([[link.pair.i, link.pair.j]])
         if self.part[link.pair.i] != self.part[link.pair.j]:
             return 0.0
-        residual, rows = self._foretell(link, group, pair)
-        known = self.covariance.of_relations(rows)[0] / self.outline.unit**2
+        residual, rows = self._predict(link, group, pair)
+        known = self.covariance.of_predicted_links(rows)[0] / self.outline.unit**2
         # With room for the rounding of what is foretold endlessly badly.
         predicted = known + (1.0 + 1e-12 * float(np.trace(known))) * np.eye(len(residual))
         return float(residual @ np.linalg.solve(predicted, residual))
@@ -177,10 +177,10 @@ class Estimate:
 
     def chi2(self) -> dict[Pair, float]:
         """Return how strongly each link, believed or rejected, contradicts the others."""
-        believed = dict(zip(self.system.place_of, self.contradictions.tolist(), strict=True))
-        return {**believed, **{pair: self.surprise(link, MATCHER) for pair, link in self.rejected.items()}}
+        accepted = dict(zip(self.system.place_of, self.contradictions.tolist(), strict=True))
+        return {**accepted, **{pair: self.surprise(link, MATCHER) for pair, link in self.rejected.items()}}
 
-    def _foretell(self, link: Link, group: int, pair: PairNumbers) -> tuple[NDArray[np.float64], Relations]:
+    def _predict(self, link: Link, group: int, pair: PairNumbers) -> tuple[NDArray[np.float64], PredictedLinks]:
         """Return R e of a link at the mosaic, and how it moves with both frames' increments."""
         maps = self.solution.maps
         relative = np.linalg.inv(maps[link.pair.i]) @ maps[link.pair.j]
@@ -190,10 +190,10 @@ class Estimate:
         bent = link.by_lens @ (self.solution.lens_change - link.lens_at) / self.knowledge.noise[group]
         residual = root @ (m - np.eye(3)).ravel()[:8] + bent
         back = np.linalg.inv(maps[link.pair.j]) @ maps[link.pair.i]
-        of_entries = Relations.of_increments(pair, relative[None], back[None])
+        of_entries = PredictedLinks.of_increments(pair, relative[None], back[None])
         # In units, not px: the caller's covariance is in px² by convention.
         scale = self.outline.unit
-        return residual, Relations(pair, root @ of_entries.by_i * scale, root @ of_entries.by_j * scale)
+        return residual, PredictedLinks(pair, root @ of_entries.by_i * scale, root @ of_entries.by_j * scale)
 
 
 def begin(system: System, lens_root: NDArray[np.float64] | None = None, *, learns_camera: bool = True) -> Estimate:
@@ -207,13 +207,16 @@ def begin(system: System, lens_root: NDArray[np.float64] | None = None, *, learn
     expected = local = scatter(system)
     if len(system.links):
         solution, squares = anneal(system, _chain_knowledge(knowledge, system, local), groups, maps)
-        knowledge, maps = replace(knowledge, trust=trust_in(squares, system.ranks)), solution.node_maps
+        knowledge, maps = (
+            replace(knowledge, robust_weights=robust_weights_of(squares, system.ranks)),
+            solution.node_maps,
+        )
     for _ in range(ROUNDS_OF_NOISE if len(system.links) else 0):
         knowledge = _chain_knowledge(knowledge, system, local)
         solution = solve(system, knowledge.weights(groups), maps, ENOUGH_GAIN)
         maps, check = solution.node_maps, Check(solution)
         local = learn_noise(check, groups, knowledge, CHAIN, expected, LOG_DEVIATION)
-        knowledge = learn_trust(check, knowledge)
+        knowledge = learn_robust_weights(check, knowledge)
     knowledge, errors = _chain_knowledge(knowledge, system, local), errors_of_steps(system, local)
     for _ in range(ROUNDS_OF_CAMERA if len(system.links) and learns_camera else 0):
         solution = solve(system, knowledge.weights(groups), maps, ENOUGH_GAIN)
@@ -286,7 +289,7 @@ def _in_pixels(units: Homographies, to_unit: NDArray[np.float64]) -> Homographie
     return np.asarray(pixels / pixels[:, 2:, 2:])
 
 
-TOLERATED_CHI2, SHRINKING, LEAST_TRUST = 50.0, 2.0, 1e-6
+TOLERATED_CHI2, SHRINKING, LEAST_ROBUST_WEIGHT = 50.0, 2.0, 1e-6
 """Squared residual of a link that is tolerated at last, and by which factor what is tolerated shrinks with every step;
 what is left of a link's weight at least."""
 
@@ -299,12 +302,12 @@ def anneal(
 ) -> tuple[Solution, NDArray[np.float64]]:
     """Return the maps that most links agree on, and the squared residuals (L,) of all links at full weight."""
     solution = solve(system, knowledge.weights(groups), start, ENOUGH_GAIN)
-    squares = np.asarray(np.sum(solution.rows.residual**2, axis=1)) / knowledge.trust
+    squares = np.asarray(np.sum(solution.rows.residual**2, axis=1)) / knowledge.robust_weights
     tolerated = float(squares.max(initial=0.0))
     while tolerated > TOLERATED_CHI2:
         tolerated = max(tolerated / SHRINKING, TOLERATED_CHI2)
-        trust = np.maximum((tolerated / (tolerated + squares)) ** 2, LEAST_TRUST)
-        weights = replace(knowledge, trust=trust).weights(groups)
+        robust_weights = np.maximum((tolerated / (tolerated + squares)) ** 2, LEAST_ROBUST_WEIGHT)
+        weights = replace(knowledge, robust_weights=robust_weights).weights(groups)
         solution = solve(system, weights, solution.node_maps, ENOUGH_GAIN)
-        squares = np.asarray(np.sum(solution.rows.residual**2, axis=1)) / trust
+        squares = np.asarray(np.sum(solution.rows.residual**2, axis=1)) / robust_weights
     return solution, squares

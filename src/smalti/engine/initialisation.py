@@ -59,25 +59,25 @@ def _agree_linearly(system: System, weights: NDArray[np.float64], maps: Homograp
         np.maximum(told[:, min(ROTATION, len(by_entry) - 1)], 1e-9),
     )
 
-    held = system.references
+    fixed = system.references
     before = _place_turn_scale(maps)
     _, angle, scale = before
     if system.family.freedom > ROTATION:
-        angle = np.angle(_solve(system, turn, np.zeros(len(turn)), of_turn, held, np.exp(1j * angle[held])))
+        angle = np.angle(_solve(system, turn, np.zeros(len(turn)), of_turn, fixed, np.exp(1j * angle[fixed])))
     if system.family.freedom > SCALE:
         ones = np.ones(len(turn))
-        scale = np.exp(_solve(system, ones, log_scale, of_turn, held, np.log(scale[held])).real)
+        scale = np.exp(_solve(system, ones, log_scale, of_turn, fixed, np.log(scale[fixed])).real)
     c: Complex = scale * np.exp(1j * angle)
     offset = system.offsets[:, 0] + 1j * system.offsets[:, 1]
     away = c[system.ends[:, 0]] * offset
     # The same length is worth less where frames are larger.
     worth = of_place / scale[system.ends[:, 0]]
-    place = _solve(system, np.ones(len(turn)), away, worth, held, before[0][held])
+    place = _solve(system, np.ones(len(turn)), away, worth, fixed, before[0][fixed])
     return _moved_to(maps, before, place, c)
 
 
 def _solve(
-    system: System, factor: Numbers, shift: Numbers, weights: NDArray[np.float64], held: NDArray[np.int64], at: Numbers
+    system: System, factor: Numbers, shift: Numbers, weights: NDArray[np.float64], fixed: NDArray[np.int64], at: Numbers
 ) -> Complex:
     """Return the unknowns (N,) of x_j = factor x_i + shift, by least squares, some frames held at given values."""
     frames, nodes = system.frames, system.nodes
@@ -86,9 +86,9 @@ def _solve(
     off_diagonal = np.zeros((len(system.pattern.edges), 2, 2))
     diagonal[:, [0, 1], [0, 1]] = FAINT * strongest
     # Links leave a part free to move as a whole: these hold it, as strongly as the strongest link would.
-    diagonal[held[:, None], [0, 1], [0, 1]] = strongest
+    diagonal[fixed[:, None], [0, 1], [0, 1]] = strongest
     diagonal[frames:, [0, 1], [0, 1]] = 1.0  # what links have in common is not asked for
-    gradient[held] = -strongest * _parts(at)
+    gradient[fixed] = -strongest * _parts(at)
     by_i, by_j = -_as_real(weights * factor), _as_real(weights)
     accumulate(system.ends, system.every, by_i, by_j, _parts(-weights * shift), diagonal, off_diagonal, gradient)
     cholesky = BlockCholesky(system.pattern, diagonal, off_diagonal, least_left=0.0)

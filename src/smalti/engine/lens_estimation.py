@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.engine.links import seen_and_rows
+from smalti.engine.links import projected_and_rows
 from smalti.geometry.homographies import apply_map
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
@@ -102,8 +102,8 @@ class _Pair:
         by_i, by_j = (lens.by_coefficients(points) / self.outline.unit for points in (self.points_i, self.points_j))
         # What is measured moves with the lens, and so does what is foretold from the other frame.
         mapped = self._in_units(self.points_j, lens) @ i_from_j[:, :2].T + i_from_j[:, 2]
-        seen = mapped[:, :2] / mapped[:, 2:]
-        slopes = (i_from_j[:2, :2] - seen[:, :, None] * i_from_j[2, :2]) / mapped[:, 2][:, None, None]
+        projected = mapped[:, :2] / mapped[:, 2:]
+        slopes = (i_from_j[:2, :2] - projected[:, :, None] * i_from_j[2, :2]) / mapped[:, 2][:, None, None]
         columns = (by_i - slopes @ by_j)[:, :, :coefficients]
         root = 1.0 / np.sqrt(1.0 + np.sum(off**2, axis=1) * (self.outline.unit / TOLERATED_PX) ** 2)
         a = (rows * root[:, None, None]).reshape(-1, 8)
@@ -119,8 +119,8 @@ class _Pair:
         affine, *_ = np.linalg.lstsq(np.hstack([points_j, ones]), points_i, rcond=None)
         i_from_j = np.vstack([affine.T, [0.0, 0.0, 1.0]])
         for _ in range(4):
-            seen, rows = seen_and_rows(i_from_j, points_j)
-            off = points_i - seen
+            projected, rows = projected_and_rows(i_from_j, points_j)
+            off = points_i - projected
             root = 1.0 / np.sqrt(1.0 + np.sum(off**2, axis=1) * (self.outline.unit / TOLERATED_PX) ** 2)
             step, *_ = np.linalg.lstsq(
                 (rows * root[:, None, None]).reshape(-1, 8), (off * root[:, None]).ravel(), rcond=1e-9
@@ -129,7 +129,7 @@ class _Pair:
             moved.ravel()[:8] += step
             i_from_j = i_from_j @ moved
             i_from_j /= i_from_j[2, 2]
-        seen, rows = seen_and_rows(i_from_j, points_j)
+        projected, rows = projected_and_rows(i_from_j, points_j)
         return i_from_j, points_i - apply_map(i_from_j, points_j), rows
 
     def _in_units(self, points: Points, lens: Lens) -> Points:

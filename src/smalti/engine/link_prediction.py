@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled, compiled_parallel, compiled_sums, prange, threads_for
-from smalti.engine.elimination_paths import PRODUCT_OF, Ways
+from smalti.engine.elimination_paths import PRODUCT_OF, EliminationPaths
 from smalti.engine.relative_position import FAR, shared_levels
 from smalti.geometry.homographies import ENTRIES
 from smalti.records import Homographies, PairNumbers, Points
@@ -24,7 +24,7 @@ TINY = 1e-30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Relations:
+class PredictedLinks:
     """What is thought of between two frames: how each row of it changes with the entries of the two frames' Δ."""
 
     pairs: PairNumbers  # (n, 2)
@@ -39,7 +39,7 @@ class Relations:
         points_j: Points,
         weights: NDArray[np.float64] | None,
         unit: float,
-    ) -> Relations:
+    ) -> PredictedLinks:
         """Relate points (n, m, 2) of frames j, in units, to where maps (n, 3, 3) take them in frames i.
 
         Rows are displacements in pixels of frame i, times `weights` (n, m): x of the first point, its y, x of the
@@ -58,7 +58,7 @@ class Relations:
         return cls(pairs, by_i.reshape(-1, rows, ENTRIES), by_j.reshape(-1, rows, ENTRIES))
 
     @classmethod
-    def of_increments(cls, pairs: PairNumbers, i_from_j: Homographies, j_from_i: Homographies) -> Relations:
+    def of_increments(cls, pairs: PairNumbers, i_from_j: Homographies, j_from_i: Homographies) -> PredictedLinks:
         """Relate the increment E of the relative map P ← P exp(E): rows are its eight entries.
 
         exp(-Δ_i) P exp(Δ_j) = P exp(E) has, to first order, E = Δ_j - P⁻¹ Δ_i P; as maps have no scale, what that has
@@ -76,17 +76,17 @@ class Relations:
         by_i = moved.reshape(n, 9, 9)[:, :ENTRIES, :ENTRIES]
         return cls(pairs, np.ascontiguousarray(by_i), np.tile(np.eye(ENTRIES), (n, 1, 1)))
 
-    def __getitem__(self, chosen: slice | NDArray[np.int64]) -> Relations:
-        return Relations(self.pairs[chosen], self.by_i[chosen], self.by_j[chosen])
+    def __getitem__(self, chosen: slice | NDArray[np.int64]) -> PredictedLinks:
+        return PredictedLinks(self.pairs[chosen], self.by_i[chosen], self.by_j[chosen])
 
-    def covariances(self, ways: Ways) -> NDArray[np.float64]:
+    def covariances(self, paths: EliminationPaths) -> NDArray[np.float64]:
         """Return the covariances (n, rows, rows) of the rows, as far as the mosaic is uncertain; px² for points."""
         with threads_for(0.6 * self.by_i.shape[1] * len(self.pairs)):
             return _covariances(
                 np.ascontiguousarray(self.pairs),
                 np.ascontiguousarray(self.by_i),
                 np.ascontiguousarray(self.by_j),
-                ways,
+                paths,
             )
 
     def moved(self, moves: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -177,12 +177,12 @@ def _add_loads(
 
 @compiled_parallel
 def _covariances(
-    pairs: PairNumbers, by_i: NDArray[np.float64], by_j: NDArray[np.float64], ways: Ways
+    pairs: PairNumbers, by_i: NDArray[np.float64], by_j: NDArray[np.float64], paths: EliminationPaths
 ) -> NDArray[np.float64]:
     rows = by_i.shape[1]
     result = np.zeros((len(pairs), rows, rows))
     for n in prange(len(pairs)):
-        add_covariance(pairs[n, 0], pairs[n, 1], ways, by_i[n], by_j[n], result[n])
+        add_covariance(pairs[n, 0], pairs[n, 1], paths, by_i[n], by_j[n], result[n])
     return result
 
 
@@ -190,23 +190,23 @@ def _covariances(
 def add_covariance(
     i: int,
     j: int,
-    ways: Ways,
+    paths: EliminationPaths,
     by_i: NDArray[np.float64],
     by_j: NDArray[np.float64],
     covariance: NDArray[np.float64],
 ) -> None:
     """Add the covariance (rows, rows) of by_i Δ_i + by_j Δ_j."""
-    place, _, depth, freedom, start, values, tail_start, tails = ways
+    place, _, depth, freedom, start, values, tail_start, tails = paths
     at_i, at_j = place[i], place[j]
-    shared = shared_levels(i, j, ways)
+    shared = shared_levels(i, j, paths)
     length_i, length_j = (depth[at_i] + 1) * freedom, (depth[at_j] + 1) * freedom
-    way_i = values[start[at_i] : start[at_i] + ENTRIES * length_i]
-    way_j = values[start[at_j] : start[at_j] + ENTRIES * length_j]
+    path_i = values[start[at_i] : start[at_i] + ENTRIES * length_i]
+    path_j = values[start[at_j] : start[at_j] + ENTRIES * length_j]
     moved = np.zeros((len(by_i), shared * freedom))
     for row in range(len(by_i)):
         # The difference of the two is taken before squaring.
-        _move(way_i, length_i, by_i[row], moved[row])
-        _move(way_j, length_j, by_j[row], moved[row])
+        _move(path_i, length_i, by_i[row], moved[row])
+        _move(path_j, length_j, by_j[row], moved[row])
         for column in range(row + 1):
             covariance[row, column] += _product(moved[row], moved[column])
     _add_own(tails[tail_start[at_i] + shared], by_i, covariance)
@@ -217,10 +217,10 @@ def add_covariance(
 
 
 @compiled_sums
-def _move(way: NDArray[np.float64], length: int, by: NDArray[np.float64], moved: NDArray[np.float64]) -> None:
+def _move(path: NDArray[np.float64], length: int, by: NDArray[np.float64], moved: NDArray[np.float64]) -> None:
     """Add how one row moves along the shared beginning of a way."""
-    w0, w1, w2, w3 = way, way[length:], way[2 * length :], way[3 * length :]
-    w4, w5, w6, w7 = way[4 * length :], way[5 * length :], way[6 * length :], way[7 * length :]
+    w0, w1, w2, w3 = path, path[length:], path[2 * length :], path[3 * length :]
+    w4, w5, w6, w7 = path[4 * length :], path[5 * length :], path[6 * length :], path[7 * length :]
     b0, b1, b2, b3, b4, b5, b6, b7 = by[0], by[1], by[2], by[3], by[4], by[5], by[6], by[7]
     for t in range(len(moved)):
         half = b0 * w0[t] + b1 * w1[t] + b2 * w2[t] + b3 * w3[t]

@@ -36,7 +36,7 @@ MOST_STEPS = 20
 SETTLED = 1e-9
 """In units of a frame: a smaller step ends the fit."""
 
-WEAKLY_HELD = (1.0, 1.0, 0.3, 0.3, 0.1, 0.1, 0.05, 0.05)
+WEAKLY_DETERMINED = (1.0, 1.0, 0.3, 0.3, 0.1, 0.1, 0.05, 0.05)
 """How far a pair's map may be from the identity, a priori, direction by direction: decides only what landmarks leave
 open."""
 
@@ -142,8 +142,8 @@ def relinearise(
     would lead, and its root that of the weighted rows.
     """
     points_i, points_j = link.through(lens)
-    seen, rows = seen_and_rows(i_from_j, points_j)
-    off = points_i - seen
+    projected, rows = projected_and_rows(i_from_j, points_j)
+    off = points_i - projected
     weight = 1.0 / (1.0 + np.sum(off**2, axis=1) / tolerance**2)
     scale = np.sqrt(weight) / link.sigma
     a = (rows * scale[:, None, None]).reshape(-1, ENTRIES)
@@ -161,10 +161,10 @@ def linear_part(i_from_j: Homographies) -> NDArray[np.float64]:
     return linear
 
 
-def seen_and_rows(i_from_j: Homographies, points_j: Points) -> tuple[Points, NDArray[np.float64]]:
+def projected_and_rows(i_from_j: Homographies, points_j: Points) -> tuple[Points, NDArray[np.float64]]:
     """Return where a map (3, 3) takes points (n, 2), and how these move with the entries of its increment (n, 2, 8)."""
-    seen, slopes = _seen_and_slopes(i_from_j, points_j)
-    return seen, slopes @ velocities(points_j)
+    projected, slopes = _projected_and_slopes(i_from_j, points_j)
+    return projected, slopes @ velocities(points_j)
 
 
 def spread_out(points: Points, count: int) -> NDArray[np.int64]:
@@ -217,9 +217,9 @@ def _fit(link: Link, family: Family, first: Homographies) -> Link:
     basis = family.by_entry
     cost = np.inf
     for _ in range(MOST_STEPS):
-        seen, rows = seen_and_rows(current, link.points_j)
+        projected, rows = projected_and_rows(current, link.points_j)
         a = (rows / link.sigma[:, None, None]).reshape(-1, ENTRIES)
-        b = ((link.points_i - seen) / link.sigma[:, None]).ravel()
+        b = ((link.points_i - projected) / link.sigma[:, None]).ravel()
         if float(b @ b) > cost:
             break
         best, cost = current, float(b @ b)
@@ -228,7 +228,7 @@ def _fit(link: Link, family: Family, first: Homographies) -> Link:
         current = normalise(current @ exponential(step[None])[0])
         if np.abs(step).max() < SETTLED:
             break
-    _, rows = seen_and_rows(best, link.points_j)
+    _, rows = projected_and_rows(best, link.points_j)
     a = (rows / link.sigma[:, None, None]).reshape(-1, ENTRIES)
     root, by_lens = _condense(a, _lens_rows(link, best, link.points_j, 1.0 / link.sigma))
     return replace(link, i_from_j=best, root=root, by_lens=by_lens)
@@ -236,24 +236,24 @@ def _fit(link: Link, family: Family, first: Homographies) -> Link:
 
 def _solve_faintly(rows: NDArray[np.float64], right: NDArray[np.float64], family: Family) -> NDArray[np.float64]:
     """Solve least squares; what rows leave open stays about where it is."""
-    held = np.array(WEAKLY_HELD[: family.freedom])
+    stiffness = np.array(WEAKLY_DETERMINED[: family.freedom])
     strength = FAINT * float(np.sqrt(np.sum(rows**2) / rows.shape[1]))
-    stacked_rows = np.concatenate([rows, strength * np.diag(held.min() / held)])
-    solution, *_ = np.linalg.lstsq(stacked_rows, np.concatenate([right, np.zeros(len(held))]), rcond=None)
+    stacked_rows = np.concatenate([rows, strength * np.diag(stiffness.min() / stiffness)])
+    solution, *_ = np.linalg.lstsq(stacked_rows, np.concatenate([right, np.zeros(len(stiffness))]), rcond=None)
     return np.asarray(solution)
 
 
-def _seen_and_slopes(i_from_j: Homographies, points_j: Points) -> tuple[Points, NDArray[np.float64]]:
+def _projected_and_slopes(i_from_j: Homographies, points_j: Points) -> tuple[Points, NDArray[np.float64]]:
     """Return where a map (3, 3) takes points (n, 2), and its derivatives there (n, 2, 2)."""
     mapped = points_j @ i_from_j[:, :2].T + i_from_j[:, 2]
     depth = np.maximum(mapped[:, 2], SMALLEST_DEPTH * abs(i_from_j[2, 2]))
-    seen = mapped[:, :2] / depth[:, None]
-    return seen, (i_from_j[:2, :2] - seen[:, :, None] * i_from_j[2, :2]) / depth[:, None, None]
+    projected = mapped[:, :2] / depth[:, None]
+    return projected, (i_from_j[:2, :2] - projected[:, :, None] * i_from_j[2, :2]) / depth[:, None, None]
 
 
 def _lens_rows(link: Link, i_from_j: Homographies, points_j: Points, scale: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return how what landmarks miss a map by changes with the lens' coefficients (2n, 2)."""
-    _, slopes = _seen_and_slopes(i_from_j, points_j)
+    _, slopes = _projected_and_slopes(i_from_j, points_j)
     moved: NDArray[np.float64] = (slopes @ link.lens_j - link.lens_i) * scale[:, None, None]
     return moved.reshape(-1, COEFFICIENTS)
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled, compiled_parallel, compiled_sums, prange
-from smalti.engine.elimination_paths import Ways
+from smalti.engine.elimination_paths import EliminationPaths
 from smalti.geometry.homographies import ENTRIES
 from smalti.geometry.outline import Outline
 from smalti.records import Homographies, PairNumbers
@@ -81,7 +81,7 @@ def determinant(cov: NDArray[np.float64]) -> NDArray[np.float64]:
 @compiled_parallel
 def relate_pairs(
     pairs: PairNumbers,
-    ways: Ways,
+    paths: EliminationPaths,
     maps: Homographies,
     inverses: Homographies,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -91,15 +91,15 @@ def relate_pairs(
     for n in prange(len(pairs)):
         i, j = pairs[n, 0], pairs[n, 1]
         if i != j:
-            shared = shared_levels(i, j, ways)
-            _relate(i, j, shared, ways, maps, inverses, mean[n, 0], cov[n, 0])
-            _relate(j, i, shared, ways, maps, inverses, mean[n, 1], cov[n, 1])
+            shared = shared_levels(i, j, paths)
+            _relate(i, j, shared, paths, maps, inverses, mean[n, 0], cov[n, 0])
+            _relate(j, i, shared, paths, maps, inverses, mean[n, 1], cov[n, 1])
     return mean, cov
 
 
 @compiled_parallel
 def relate_all(
-    ways: Ways,
+    paths: EliminationPaths,
     maps: Homographies,
     inverses: Homographies,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -110,14 +110,14 @@ def relate_all(
     for i in prange(frames):
         for j in range(frames):
             if i != j:
-                _relate(i, j, shared_levels(i, j, ways), ways, maps, inverses, mean[i, j], cov[i, j])
+                _relate(i, j, shared_levels(i, j, paths), paths, maps, inverses, mean[i, j], cov[i, j])
     return mean, cov
 
 
 @compiled
-def shared_levels(i: int, j: int, ways: Ways) -> int:
+def shared_levels(i: int, j: int, paths: EliminationPaths) -> int:
     """Return how many columns the ways of two frames share."""
-    place, parent, depth = ways[0], ways[1], ways[2]
+    place, parent, depth = paths[0], paths[1], paths[2]
     first, second = place[i], place[j]
     while first != second:
         if depth[first] >= depth[second]:
@@ -134,14 +134,14 @@ def _relate(
     i: int,
     j: int,
     shared: int,
-    ways: Ways,
+    paths: EliminationPaths,
     maps: Homographies,
     inverses: Homographies,
     mean: NDArray[np.float64],
     cov: NDArray[np.float64],
 ) -> None:
     """Write the distribution of the centre of i in j."""
-    place, _, depth, freedom, start, values, tail_start, tails = ways
+    place, _, depth, freedom, start, values, tail_start, tails = paths
     at_i, at_j = place[i], place[j]
     near = _see_centre(inverses[j], maps[i], mean)
     if not near:
@@ -150,9 +150,9 @@ def _relate(
     x, y = mean[0], mean[1]
     q = _turned(inverses[j], maps[i], x, y)
     length_i, length_j = (depth[at_i] + 1) * freedom, (depth[at_j] + 1) * freedom
-    way_i = values[start[at_i] : start[at_i] + ENTRIES * length_i]
-    way_j = values[start[at_j] : start[at_j] + ENTRIES * length_j]
-    _add_shared(way_i, length_i, way_j, length_j, shared * freedom, q, x, y, cov)
+    path_i = values[start[at_i] : start[at_i] + ENTRIES * length_i]
+    path_j = values[start[at_j] : start[at_j] + ENTRIES * length_j]
+    _add_shared(path_i, length_i, path_j, length_j, shared * freedom, q, x, y, cov)
     _add_own(tails[tail_start[at_i] + shared], tails[tail_start[at_j] + shared], q, x, y, cov)
     _limit(cov)
 
@@ -198,9 +198,9 @@ def _turned(inverse: Homographies, transform: Homographies, x: float, y: float) 
 
 @compiled_sums
 def _add_shared(
-    way_i: NDArray[np.float64],
+    path_i: NDArray[np.float64],
     length_i: int,
-    way_j: NDArray[np.float64],
+    path_j: NDArray[np.float64],
     length_j: int,
     shared: int,
     q: tuple[float, float, float, float],
@@ -210,10 +210,10 @@ def _add_shared(
 ) -> None:
     """Add the covariance (3,) of Q (d02_i, d12_i) - v(x, y; Δ_j) along what the two ways share."""
     q_xx, q_xy, q_yx, q_yy = q
-    i2, i5 = way_i[2 * length_i :], way_i[5 * length_i :]
-    j0, j1, j2 = way_j, way_j[length_j:], way_j[2 * length_j :]
-    j3, j4, j5 = way_j[3 * length_j :], way_j[4 * length_j :], way_j[5 * length_j :]
-    j6, j7 = way_j[6 * length_j :], way_j[7 * length_j :]
+    i2, i5 = path_i[2 * length_i :], path_i[5 * length_i :]
+    j0, j1, j2 = path_j, path_j[length_j:], path_j[2 * length_j :]
+    j3, j4, j5 = path_j[3 * length_j :], path_j[4 * length_j :], path_j[5 * length_j :]
+    j6, j7 = path_j[6 * length_j :], path_j[7 * length_j :]
     xx, xy, yy = 0.0, 0.0, 0.0
     for t in range(shared):
         bent = x * j6[t] + y * j7[t]

@@ -33,7 +33,7 @@ from smalti.engine.variance_components import (
     learn_camera,
     learn_from_loops,
     learn_noise,
-    learn_trust,
+    learn_robust_weights,
 )
 from smalti.records import Pair, PairNumbers, pair_key
 
@@ -71,7 +71,7 @@ SUSPICIOUS, EXPLAINED, NO_WORSE = 2.0, 0.7, 1.25
 """Times the noise that is expected of a chain: with more the camera or some links may be wrong. What must be left of it
 without them, and by how much it may grow again as the camera is held."""
 
-HARDLY_TRUSTED = 0.05
+HARDLY_WEIGHTED = 0.05
 """Of a link's weight: with less it disagrees with the others."""
 
 HEARD_AGAIN = 0.1
@@ -114,7 +114,7 @@ class _Judging:
         everything = self._solve(frozenset(), self.chain)
         state = self._learn(everything)
         settled = self._reconsider(state)
-        if self._is_suspicious(state) or np.any(state.knowledge.trust < HARDLY_TRUSTED):
+        if self._is_suspicious(state) or np.any(state.knowledge.robust_weights < HARDLY_WEIGHTED):
             # Least squares spreads what is wrong over what is right. Perhaps most links agree, but for some.
             searched = {self._disagreeing_with_most(everything, doubted): None for doubted in DOUBTED}
             tried = [self._try(rejected, everything, state) for rejected in searched if rejected]
@@ -155,10 +155,10 @@ class _Judging:
         cost = self._verdict_cost(state) if state.rejected else 0.0
         for frame in sorted({frame for pair in state.rejected for frame in (pair.i, pair.j)}):
             rejected = {pair for pair in state.rejected if frame in (pair.i, pair.j)}
-            believed = {pair for pair in state.system.place_of if frame in (pair.i, pair.j)}
-            if len(rejected) <= len(believed) or believed & self.insisted:
+            accepted = {pair for pair in state.system.place_of if frame in (pair.i, pair.j)}
+            if len(rejected) <= len(accepted) or accepted & self.insisted:
                 continue
-            tried = self._reconsider(self._learn(self._solve(frozenset(state.rejected) - rejected | believed, state)))
+            tried = self._reconsider(self._learn(self._solve(frozenset(state.rejected) - rejected | accepted, state)))
             if (left := self._verdict_cost(tried)) < cost:
                 state, cost = tried, left
         return state
@@ -206,8 +206,8 @@ class _Judging:
         weights = knowledge.weights(groups)
         start = first_guess(system, weights, before.system, before.solution.node_maps)
         solution = solve(system, weights, start, ENOUGH_GAIN)
-        held = {pair: self.everything[pair] for pair in sorted(rejected)}
-        return Estimate(solution, groups, knowledge, held, self.insisted)
+        rejected_links = {pair: self.everything[pair] for pair in sorted(rejected)}
+        return Estimate(solution, groups, knowledge, rejected_links, self.insisted)
 
     def _learn(self, state: Estimate) -> Estimate:
         """Learn the noise from a set of links, and solve to the end.
@@ -255,7 +255,7 @@ class _Judging:
             person = learn_noise(check, state.groups, knowledge, PERSON, 1.0, LOG_DEVIATION)
             noise = (of_chain, matcher, person)
             rescaled = (np.array(knowledge.noise) / noise)[state.groups] ** 2
-            learned = learn_trust(check, replace(knowledge, noise=noise), rescaled)
+            learned = learn_robust_weights(check, replace(knowledge, noise=noise), rescaled)
             solution = solve(state.system, learned.weights(state.groups), state.solution.node_maps, LEARNING_GAIN)
             state = replace(state, solution=solution, knowledge=learned)
             if np.abs(np.log(np.divide(learned.noise, knowledge.noise))).max() < SETTLED:
@@ -314,9 +314,11 @@ def _are_among(system: System, pairs: Set[Pair]) -> NDArray[np.bool_]:
 
 def _aligned(before: Estimate, system: System) -> Knowledge:
     """Return what is known, for the consecutive links of another system; what was distrusted is heard again."""
-    calm = _carried_over(before.knowledge.calm, before.system.step_ends, system.step_ends)
-    trust = _carried_over(before.knowledge.trust, before.system.ends, system.ends)
-    return replace(before.knowledge, calm=calm, trust=np.maximum(trust, HEARD_AGAIN))
+    motion_weights = _carried_over(before.knowledge.motion_weights, before.system.step_ends, system.step_ends)
+    robust_weights = _carried_over(before.knowledge.robust_weights, before.system.ends, system.ends)
+    return replace(
+        before.knowledge, motion_weights=motion_weights, robust_weights=np.maximum(robust_weights, HEARD_AGAIN)
+    )
 
 
 def _doubt_unconfirmed(state: Estimate) -> Estimate:

@@ -106,28 +106,30 @@ def _carry(
     add_product(carried, 0, by_i, n, own, i, rows, inner)
 
 
-def chi2_against_rest(known: Blocks, residual: NDArray[np.float64], trust: NDArray[np.float64]) -> NDArray[np.float64]:
+def chi2_against_rest(
+    known: Blocks, residual: NDArray[np.float64], robust_weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return χ² (n,) of links by all others, from J C Jᵀ (n, r, r), residuals (n, r) and what is left of their weights.
 
     Along an eigenvector of J C Jᵀ with the value k, a link of trust t has a residual r. Without it, the others miss it
     by r / (√t (1 - k)), of which 1 + k / (t (1 - k)) is the variance: χ² = rᵀ (A (I - (1 - t) A))⁻¹ r with A = I -
     J C Jᵀ. Eigenvectors are found only where nobody checks some direction of a link, which does not count then.
     """
-    chi2, hard = _chi2_against_rest(known, residual, trust)
+    chi2, hard = _chi2_against_rest(known, residual, robust_weights)
     numbers = np.flatnonzero(hard)
     if len(numbers):
         values, vectors = np.linalg.eigh(np.eye(known.shape[1]) - known[numbers])
         along = np.einsum("lab,la->lb", vectors, residual[numbers])
         checked = values > LEAST_CHECKED
         checked_values = np.where(checked, np.minimum(values, 1.0), 1.0)
-        variance = checked_values * (trust[numbers, None] * checked_values + 1.0 - checked_values)
+        variance = checked_values * (robust_weights[numbers, None] * checked_values + 1.0 - checked_values)
         chi2[numbers] = np.sum(np.where(checked, along**2 / variance, 0.0), axis=1)
     return chi2
 
 
 @compiled
 def _chi2_against_rest(
-    known: Blocks, residual: NDArray[np.float64], trust: NDArray[np.float64]
+    known: Blocks, residual: NDArray[np.float64], robust_weights: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return χ² (n,) where others check all that a link measures, and for which links they do not."""
     count, k = residual.shape
@@ -138,7 +140,7 @@ def _chi2_against_rest(
         if not _decompose(known[n], -1.0, 1.0 - LEAST_CHECKED, root):
             hard[n] = True
             continue
-        lost = 1.0 - trust[n]
+        lost = 1.0 - robust_weights[n]
         possible = _decompose(known[n], -1.0, 1.0, root)
         _solve(root, residual[n], first)
         for a in range(k):

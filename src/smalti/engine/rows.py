@@ -35,7 +35,7 @@ NEAREST_HORIZON = 0.9
 SMALLEST_CORNER = 0.02
 """Of a link's M: below that its frames see each other from behind."""
 
-HELD = 3
+GAUGE_DIRECTIONS = 3
 """Directions in which one frame of every part is held: place and turn."""
 
 OPEN_DEVIATIONS = np.array([1e4, 1e4, 6.0, 3.0, 1.0, 1.0, 1.0, 1.0])
@@ -48,7 +48,7 @@ class Weights:
 
     links: NDArray[np.float64]  # (L,): 1/s of each link
     camera: Camera
-    calm: NDArray[
+    motion_weights: NDArray[
         np.float64
     ]  # (K, 6): weights of the motion of consecutive frames, below 1 where it is out of the usual
     shared_turn: float = 1e-3  # the deviation of the turn that all links of consecutive frames measure too much
@@ -112,7 +112,12 @@ def linearise(system: System, weights: Weights, node_maps: Homographies) -> Rows
     if camera.moves_calmly and len(system.steps):
         motion, motion_by_i, motion_by_j = motions(maps, inverses, system.step_ends, freedom)
         _weigh_motions(
-            motion, motion_by_i, motion_by_j, np.array(camera.usual_motion), weights.calm, 1.0 / camera.of_motion
+            motion,
+            motion_by_i,
+            motion_by_j,
+            np.array(camera.usual_motion),
+            weights.motion_weights,
+            1.0 / camera.of_motion,
         )
     shared, shared_root = np.zeros(0), np.zeros((0, 0))
     if system.shares_error:
@@ -214,8 +219,8 @@ def lens_change(common: Homographies) -> NDArray[np.float64]:
 
 def hold(system: System, diagonal: Blocks) -> None:
     """Hold one frame of every part in place and turn, as strongly as its own links do."""
-    held = np.arange(min(HELD, system.family.freedom))
-    diagonal[system.references[:, None], held, held] *= 2.0
+    fixed = np.arange(min(GAUGE_DIRECTIONS, system.family.freedom))
+    diagonal[system.references[:, None], fixed, fixed] *= 2.0
 
 
 @compiled
@@ -398,13 +403,13 @@ def _weigh_motions(
     by_i: Blocks,
     by_j: Blocks,
     usual: NDArray[np.float64],
-    calm: NDArray[np.float64],
+    motion_weights: NDArray[np.float64],
     strength: NDArray[np.float64],
 ) -> None:
     """Count motions about the usual one, and their derivatives, in units of their deviations, in place."""
     for n in range(len(values)):
         for row in range(values.shape[1]):
-            scale = math.sqrt(calm[n, row]) * strength[row]
+            scale = math.sqrt(motion_weights[n, row]) * strength[row]
             values[n, row] = (values[n, row] - usual[row]) * scale
             for a in range(by_i.shape[2]):
                 by_i[n, row, a] *= scale

@@ -16,7 +16,7 @@ from smalti.engine.camera_priors import ATTITUDES, MOTIONS
 from smalti.engine.equations import LENS, TURN, System
 from smalti.engine.links import COEFFICIENTS
 from smalti.engine.rows import (
-    HELD,
+    GAUGE_DIRECTIONS,
     OPEN_DEVIATIONS,
     Rowset,
     Weights,
@@ -241,9 +241,9 @@ def _factorise_by_rows(system: System, rows: Rowset) -> tuple[BlockCholesky, NDA
     right.append(np.pad(rows.attitude, ((0, 0), (0, ENTRIES - ATTITUDES))))
     own = np.zeros((frames, ENTRIES, freedom))
     strength = np.tile(1.0 / OPEN_DEVIATIONS[:freedom], (frames, 1))
-    held = np.arange(min(HELD, freedom))
+    fixed = np.arange(min(GAUGE_DIRECTIONS, freedom))
     typical = np.sqrt(np.median(np.sum(rows.by_j**2, axis=1), axis=0)) if len(rows.by_j) else np.ones(freedom)
-    strength[system.references[:, None], held] = np.maximum(typical[held], 1.0)
+    strength[system.references[:, None], fixed] = np.maximum(typical[fixed], 1.0)
     own[:, np.arange(freedom), np.arange(freedom)] = strength
     ends.append(alone)
     first.append(own)

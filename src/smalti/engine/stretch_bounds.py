@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled, compiled_parallel, prange, threads_for
-from smalti.engine.elimination_paths import Ascents, Ways
-from smalti.engine.link_prediction import Relations, add_covariance
+from smalti.engine.elimination_paths import Ascents, EliminationPaths
+from smalti.engine.link_prediction import PredictedLinks, add_covariance
 from smalti.engine.relative_position import FAR, MOST_VARIANCE
 from smalti.geometry.homographies import ENTRIES
 from smalti.records import Homographies
@@ -110,7 +110,7 @@ def look_inside(
 
 
 def normalised_maps(
-    sources: Indices, targets: Indices, ways: Ascents, maps: Homographies, inverses: Homographies
+    sources: Indices, targets: Indices, paths: Ascents, maps: Homographies, inverses: Homographies
 ) -> tuple[Homographies, NDArray[np.float64]]:
     """Return the maps (n, 3, 3) from source to target frames, a 1 in their corner, and their entries' variances (n, 8).
 
@@ -123,14 +123,14 @@ def normalised_maps(
         normalised = target_from_source / np.where(corner > 0.0, corner, np.nan)
         clear = np.asarray(np.isfinite(normalised).all(axis=(1, 2)))
         there = np.where(clear[:, None, None], normalised, np.eye(3))
-        relations = Relations.of_increments(
+        predicted_links = PredictedLinks.of_increments(
             np.column_stack([targets, sources]), there, inverses[sources] @ maps[targets]
         )
         # N ← N exp(E) with its corner kept: dN = N E - N (N E)_22.
         own = np.einsum("npk,ql->npqkl", there, np.eye(3))
         own[..., 2] -= np.einsum("npq,nk->npqk", there, there[:, 2])
         by_increment = own.reshape(-1, 9, 9)[:, :ENTRIES, :ENTRIES]
-        covariances = relations.covariances(ways.arrays)
+        covariances = predicted_links.covariances(paths.arrays)
         variances = ((by_increment @ covariances) * by_increment).sum(axis=2)
     variances[sources == targets] = 0.0
     return normalised, np.maximum(variances, 0.0)
@@ -139,19 +139,19 @@ def normalised_maps(
 def bound_stretches(
     starts: Indices,
     inside: Insides,
-    ways: Ascents,
+    paths: Ascents,
     maps: Homographies,
     inverses: Homographies,
     part: Indices,
     unit: float,
 ) -> Stretches:
-    """Bound all pairs of stretches; `ways` are those of the frames that stand for them."""
+    """Bound all pairs of stretches; `paths` are those of the frames that stand for them."""
     middle = middles(starts)
     with threads_for(3.0 * len(middle) ** 2):
         deviation, distance = _bound(
             middle,
             part[middle],
-            ways.arrays,
+            paths.arrays,
             maps,
             inverses,
             inside.known,
@@ -169,7 +169,7 @@ def bound_stretches(
 def _bound(
     middle: Indices,
     part: Indices,
-    ways: Ways,
+    paths: EliminationPaths,
     maps: Homographies,
     inverses: Homographies,
     known: NDArray[np.bool_],
@@ -186,7 +186,7 @@ def _bound(
     for source in prange(count):
         b_from_a = np.empty((3, 3))
         there = np.empty((2, 2))  # the middle of the box in b, and half its sides
-        on_way = np.empty(2)
+        on_path = np.empty(2)
         forms = np.empty((3, 3, 3))
         bounds = np.empty((2, 2))
         for target in range(count):
@@ -199,9 +199,9 @@ def _bound(
                 continue
             forms[:] = 0.0
             if a != b:
-                _vary(a, b, b_from_a, box[source], there[0], ways, forms)
-            _deviate_on_way(b_from_a, box_half[source], centre_deviation[source], there, forms, least_depth, on_way)
-            if _finish(map_middle[target], map_half[target], map_deviation[target], there, on_way, bounds):
+                _vary(a, b, b_from_a, box[source], there[0], paths, forms)
+            _deviate_on_path(b_from_a, box_half[source], centre_deviation[source], there, forms, least_depth, on_path)
+            if _finish(map_middle[target], map_half[target], map_deviation[target], there, on_path, bounds):
                 deviation[source, target] = bounds[0]
                 distance[source, target] = bounds[1]
     return deviation, distance
@@ -245,7 +245,7 @@ def _vary(
     b_from_a: Homographies,
     point: NDArray[np.float64],
     image: NDArray[np.float64],
-    ways: Ways,
+    paths: EliminationPaths,
     forms: NDArray[np.float64],
 ) -> None:
     """Write quadratic forms: the variances of ds - g ds_w in x and y and of ds_w at `point` + (h, k) by (h, k, 1).
@@ -272,18 +272,18 @@ def _vary(
                         by_b[column, 3 * p + q] = image[row] * moved
                     else:
                         by_b[column, 3 * p + q] = 0.0
-        add_covariance(a, b, ways, by_a, by_b, forms[row])
+        add_covariance(a, b, paths, by_a, by_b, forms[row])
 
 
 @compiled
-def _deviate_on_way(
+def _deviate_on_path(
     b_from_a: Homographies,
     half: NDArray[np.float64],
     centre_deviation: NDArray[np.float64],
     there: NDArray[np.float64],
     forms: NDArray[np.float64],
     least_depth: float,
-    on_way: NDArray[np.float64],
+    on_path: NDArray[np.float64],
 ) -> None:
     """Write the largest deviations in b: those of the map from a, and those that centres have in a already."""
     of_depth = _largest_deviation(forms[2], half)
@@ -292,7 +292,7 @@ def _deviate_on_way(
         for k in range(2):
             slope = abs(b_from_a[row, k] - there[0, row] * b_from_a[2, k]) + there[1, row] * abs(b_from_a[2, k])
             total += slope * centre_deviation[k]
-        on_way[row] = total / least_depth
+        on_path[row] = total / least_depth
 
 
 @compiled
@@ -311,7 +311,7 @@ def _finish(
     half: Homographies,
     own: Homographies,
     there: NDArray[np.float64],
-    on_way: NDArray[np.float64],
+    on_path: NDArray[np.float64],
     bounds: NDArray[np.float64],
 ) -> bool:
     """Write the largest deviations and the least distances in all frames of the target's stretch, if they are known."""
@@ -333,7 +333,7 @@ def _finish(
             # The largest |n_rk - γ n_2k| of all maps and places.
             slope = abs(mid[row, k] - at * mid[2, k]) + half[row, k] + abs(at) * half[2, k]
             slope += around * (abs(mid[2, k]) + half[2, k])
-            total += slope * on_way[k]
+            total += slope * on_path[k]
         bounds[0, row] = total / least
         bounds[1, row] = max(low, -high, 0.0)
         if not (furthest < FAR and bounds[0, row] < np.inf):

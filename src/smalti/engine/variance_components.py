@@ -83,7 +83,7 @@ two long flights of the data they turn too much by about three times that noise.
 SAME_PLACE = 0.5
 """In units, a quarter of a frame: frames that are nearer to each other show much the same."""
 
-LINK_TAIL, LEAST_TRUST = 8.0, 1e-12
+LINK_TAIL, LEAST_ROBUST_WEIGHT = 8.0, 1e-12
 """Degrees of freedom of a link's t distribution, and what is left of the weight of a link that errs endlessly."""
 
 BEYOND_DOUBT = 3.0
@@ -99,8 +99,8 @@ class Knowledge:
 
     noise: tuple[float, float, float]  # of chain, matcher, person
     camera: Camera
-    calm: NDArray[np.float64]  # (K, 6): of the motion of every two consecutive frames
-    trust: NDArray[np.float64]  # (L,): of every link, 1 at most: how much of its weight is left
+    motion_weights: NDArray[np.float64]  # (K, 6): of the motion of every two consecutive frames
+    robust_weights: NDArray[np.float64]  # (L,): of every link, 1 at most: how much of its weight is left
     shared_turn: float = 1e-3  # the deviation of the turn that links of consecutive frames err by alike
     local_noise: float = 1.0  # of the chain, as neighbours tell it
     lens_root: NDArray[np.float64] = field(default_factory=lambda: LENS_FIXED)  # of the information on the lens (2, 2)
@@ -108,9 +108,9 @@ class Knowledge:
     @classmethod
     def nothing(cls, system: System) -> Knowledge:
         """Know nothing yet of the links of a system."""
-        calm = np.ones((len(system.steps), len(KIND_OF_MOTION)))
+        motion_weights = np.ones((len(system.steps), len(KIND_OF_MOTION)))
         camera = Camera(together=_frames_of_a_place(system))
-        return cls((1.0, 1.0, 1.0), camera, calm, np.ones(len(system.links)))
+        return cls((1.0, 1.0, 1.0), camera, motion_weights, np.ones(len(system.links)))
 
     @property
     def growth(self) -> float:
@@ -123,8 +123,8 @@ class Knowledge:
         What the chain's noise is beyond its local one is an error that neighbours share. Beside the camera, which they
         tell of together, links are as good as their local noise: so the camera is let go by as much.
         """
-        weights = np.sqrt(self.trust) / np.array(self.noise)[groups]
-        return Weights(weights, self.camera.let_go(self.growth), self.calm, self.shared_turn, self.lens_root)
+        weights = np.sqrt(self.robust_weights) / np.array(self.noise)[groups]
+        return Weights(weights, self.camera.let_go(self.growth), self.motion_weights, self.shared_turn, self.lens_root)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,12 +170,12 @@ class Check:
         """(L,): how strongly links contradict all others, χ² of as many degrees as their ranks; 0 if none checks it."""
         return self.chi2_at_full_weight(np.ones(len(self.known)))
 
-    def chi2_at_full_weight(self, trust: NDArray[np.float64]) -> NDArray[np.float64]:
+    def chi2_at_full_weight(self, robust_weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the same (L,) of every link as if it, and it alone, had the weight that it has lost.
 
         A wrong link loses its weight first; what is left of it contradicts nobody.
         """
-        return chi2_against_rest(self.known, self.solution.rows.residual, trust)
+        return chi2_against_rest(self.known, self.solution.rows.residual, robust_weights)
 
     def attitude_squares(self) -> NDArray[np.float64]:
         """Return value² + posterior variance of all attitudes (N, 5), in the camera's own numbers."""
@@ -205,7 +205,7 @@ def learn_camera(check: Check, before: Knowledge) -> Knowledge:
             solution.maps, invert(solution.maps), system.ends[system.steps], system.family.freedom
         )
         moved = check.motion_squares(motion - before.camera.usual_motion, by_i, by_j)
-    calm = before.calm
+    motion_weights = before.motion_weights
     for kind in range(len(deviations)):
         of_kind, table = (
             (kind == KIND_OF_ATTITUDE, squares) if kind in KIND_OF_ATTITUDE else (kind == KIND_OF_MOTION, moved)
@@ -216,11 +216,11 @@ def learn_camera(check: Check, before: Knowledge) -> Knowledge:
         if kind in KIND_OF_MOTION:
             first = deviations[kind] if np.isfinite(deviations[kind]) else float(np.sqrt(np.median(chosen)) + 1e-3)
             usual = (HEAVY_TAIL + 1.0) / (HEAVY_TAIL + chosen / first**2)
-            calm = calm.copy()
-            calm[:, of_kind] = usual
+            motion_weights = motion_weights.copy()
+            motion_weights[:, of_kind] = usual
             chosen = usual * chosen
         deviations[kind] = _most_likely_deviation(float(chosen.sum()), chosen.size)
-    return replace(before, camera=before.camera.with_deviations(deviations), calm=calm)
+    return replace(before, camera=before.camera.with_deviations(deviations), motion_weights=motion_weights)
 
 
 def learn_usual_motion(solution: Solution, before: Knowledge, errors: NDArray[np.float64]) -> Knowledge:
@@ -235,7 +235,7 @@ def learn_usual_motion(solution: Solution, before: Knowledge, errors: NDArray[np
     maps = solution.maps
     motion, _, _ = motions(maps, invert(maps), system.ends[system.steps], system.family.freedom)
     # Weighted as motions are: then they pull no common error out of the links.
-    usual = np.sum(before.calm * motion, axis=0) / np.sum(before.calm, axis=0)
+    usual = np.sum(before.motion_weights * motion, axis=0) / np.sum(before.motion_weights, axis=0)
     about = 1.4826 * np.median(np.abs(motion - usual), axis=0)
     doubt = np.hypot(about, errors) / np.sqrt(len(motion))
     kept = np.where(np.abs(usual) > BEYOND_DOUBT * doubt, usual, 0.0)
@@ -301,7 +301,7 @@ def not_stiller_than_told(knowledge: Knowledge, errors: NDArray[np.float64], cou
     return replace(knowledge, camera=knowledge.camera.with_deviations(deviations))
 
 
-def learn_trust(check: Check, before: Knowledge, rescaled: NDArray[np.float64] | float = 1.0) -> Knowledge:
+def learn_robust_weights(check: Check, before: Knowledge, rescaled: NDArray[np.float64] | float = 1.0) -> Knowledge:
     """Return how much of its weight every link keeps, if links err with the tails of a t distribution.
 
     A pair on relief, or on a strip, errs by several times what others do; it still tells something. Where another noise
@@ -311,13 +311,13 @@ def learn_trust(check: Check, before: Knowledge, rescaled: NDArray[np.float64] |
     ranks = check.solution.system.ranks
     # Rounding may put it beyond, where what is known to all digits stands beside what is not known at all.
     unknown = np.clip(np.trace(check.known, axis1=1, axis2=2), 0.0, ranks)
-    bent = rescaled * (check.squares + unknown) / before.trust
-    return replace(before, trust=trust_in(bent, ranks))
+    bent = rescaled * (check.squares + unknown) / before.robust_weights
+    return replace(before, robust_weights=robust_weights_of(bent, ranks))
 
 
-def trust_in(squares: NDArray[np.float64], ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+def robust_weights_of(squares: NDArray[np.float64], ranks: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return how much of its weight a link of a t distribution keeps, by its squared residual and its rank (L,)."""
-    return np.asarray(np.clip((LINK_TAIL + ranks) / (LINK_TAIL + squares), LEAST_TRUST, 1.0))
+    return np.asarray(np.clip((LINK_TAIL + ranks) / (LINK_TAIL + squares), LEAST_ROBUST_WEIGHT, 1.0))
 
 
 def learn_noise(
@@ -328,7 +328,7 @@ def learn_noise(
     squares, redundancy = check.squares[own] * before.noise[group] ** 2, check.redundancy[own]
     found = expected
     for _ in range(ROUNDS_WITHOUT_WRONG):
-        honest = squares / before.trust[own] <= LARGEST_CHI2 * found**2
+        honest = squares / before.robust_weights[own] <= LARGEST_CHI2 * found**2
         found, known = _most_likely_factor(squares[honest], redundancy[honest], expected, deviation), found
         if found == known:
             break

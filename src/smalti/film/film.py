@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from smalti.errors import OutputError, UsageError
-from smalti.film.film_frames import choose_frames, read_stock
+from smalti.film.film_frames import choose_frames, read_film_frames
 from smalti.film.film_pictures import Drawing
 from smalti.film.film_story import tell_story
 from smalti.film.film_timeline import FEWEST_SECONDS, Moment, View, most_steps, plan_timeline
@@ -61,8 +61,8 @@ def make_film(
     moments = timeline.moments(kind.per_second)
     progress = _Counter(on_progress, len(places) + len(moments))
     scale = float(np.sqrt(np.median(np.abs(np.linalg.det(finished[:, :2, :2])))))
-    stock = read_stock(project.source, story.frames, places, project.mask, story.lens, scale, progress.step)
-    drawing = Drawing(story, timeline, view, stock)
+    film_frames = read_film_frames(project.source, story.frames, places, project.mask, story.lens, scale, progress.step)
+    drawing = Drawing(story, timeline, view, film_frames)
     samples = [drawing.draw(moments[n]) for n in np.linspace(0, len(moments) - 1, SAMPLES).astype(int)]
     with beside(path) as unfinished:
         kind.write(unfinished, _draw_all(drawing, moments, progress.step), samples)

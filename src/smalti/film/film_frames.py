@@ -34,7 +34,7 @@ OUTERMOST = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stock:
+class FilmFrames:
     """Frames, reduced, with a border of one pixel that does not count.
 
     The fourth channel is a pixel's depth: how far it is from where its frame ends, 0 where it does not count.
@@ -42,7 +42,7 @@ class Stock:
 
     places: NDArray[np.int64]  # (m,): which of the story's frames they are
     pixels: NDArray[np.uint8]  # (m, h + 2, w + 2, 4)
-    stock_from_frame: NDArray[np.float64]  # (3, 3): pixels of a frame to those held, border included
+    reduced_from_frame: NDArray[np.float64]  # (3, 3): pixels of a frame to those held, border included
 
 
 def choose_frames(canvas_from_frame: Homographies, outline: Outline) -> NDArray[np.int64]:
@@ -59,7 +59,7 @@ def choose_frames(canvas_from_frame: Homographies, outline: Outline) -> NDArray[
     return chosen
 
 
-def read_stock(
+def read_film_frames(
     source: FrameSource,
     numbers: Sequence[int],
     places: NDArray[np.int64],
@@ -67,7 +67,7 @@ def read_stock(
     lens: Lens,
     scale: float,
     on_read: Callable[[], None],
-) -> Stock:
+) -> FilmFrames:
     """Read the frames at those places of `numbers` once; `scale` is that of the picture, pixels per frame's pixel.
 
     What the lens bent is held straight.
@@ -80,7 +80,7 @@ def read_stock(
     nearest = ndimage.distance_transform_edt(depths == 0, return_distances=False, return_indices=True)
     x, y = width / source.width, height / source.height
     held_from_frame = np.array([[x, 0.0, (x + 1) / 2], [0.0, y, (y + 1) / 2], [0.0, 0.0, 1.0]])
-    way = None if lens.is_straight else _Unbending.of(lens, held_from_frame)
+    way = None if lens.is_undistorted else _Unbending.of(lens, held_from_frame)
     rows, columns = (height + 2, width + 2) if way is None else way.shape
     pixels = np.empty((len(places), rows, columns, 4), dtype=np.uint8)
     reduced = np.empty((height + 2, width + 2, 4), dtype=np.uint8)
@@ -95,7 +95,7 @@ def read_stock(
         reduced[..., :3] = reduced[..., :3][tuple(nearest)]
         held[:] = reduced if way is None else way.straighten(reduced)
         on_read()
-    return Stock(places, pixels, held_from_frame if way is None else way.stock_from_frame)
+    return FilmFrames(places, pixels, held_from_frame if way is None else way.reduced_from_frame)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +103,7 @@ class _Unbending:
     """Where every pixel of a straight picture is seen in a reduced frame."""
 
     seen: NDArray[np.float32]  # (h, w, 2): x before y
-    stock_from_frame: NDArray[np.float64]  # (3, 3): straight pixels of a frame to those of the picture
+    reduced_from_frame: NDArray[np.float64]  # (3, 3): straight pixels of a frame to those of the picture
 
     @classmethod
     def of(cls, lens: Lens, held_from_frame: NDArray[np.float64]) -> _Unbending:
@@ -111,11 +111,11 @@ class _Unbending:
         rim = project_points(held_from_frame, lens.rim)
         left, top = np.floor(rim.min(axis=0)) - 1.0
         columns, rows = (np.ceil(rim.max(axis=0)) + 2.0 - (left, top)).astype(int)
-        stock_from_frame = np.array([[1.0, 0.0, -left], [0.0, 1.0, -top], [0.0, 0.0, 1.0]]) @ held_from_frame
+        reduced_from_frame = np.array([[1.0, 0.0, -left], [0.0, 1.0, -top], [0.0, 0.0, 1.0]]) @ held_from_frame
         pixels = np.stack(np.meshgrid(np.arange(columns), np.arange(rows)), axis=-1).reshape(-1, 2).astype(np.float64)
-        straight = project_points(invert_homographies(stock_from_frame), pixels)
+        straight = project_points(invert_homographies(reduced_from_frame), pixels)
         seen = project_points(held_from_frame, lens.bend(straight)).reshape(rows, columns, 2)
-        return cls(seen.astype(np.float32), stock_from_frame)
+        return cls(seen.astype(np.float32), reduced_from_frame)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -155,7 +155,7 @@ LEAST_WEIGHT = 1e-5
 
 
 def paint(
-    stock: Stock,
+    film_frames: FilmFrames,
     canvas_from_frame: Homographies,
     strengths: NDArray[np.float64],
     size: tuple[int, int],
@@ -168,10 +168,12 @@ def paint(
     width, height = size
     sums = np.zeros((height, width, 4), dtype=np.float32)
     cover = np.zeros((height, width), dtype=np.float32)
-    canvas_from_stock = canvas_from_frame @ np.linalg.inv(stock.stock_from_frame)
-    rows, columns = stock.pixels.shape[1:3]
-    windows = touched_windows(canvas_from_stock, columns, rows, Window(0, 0, width, height))
-    for pixels, matrix, strength, window in zip(stock.pixels, canvas_from_stock, strengths, windows, strict=True):
+    canvas_from_reduced = canvas_from_frame @ np.linalg.inv(film_frames.reduced_from_frame)
+    rows, columns = film_frames.pixels.shape[1:3]
+    windows = touched_windows(canvas_from_reduced, columns, rows, Window(0, 0, width, height))
+    for pixels, matrix, strength, window in zip(
+        film_frames.pixels, canvas_from_reduced, strengths, windows, strict=True
+    ):
         if strength > 0.0 and window.width > 0 and window.height > 0:
             part = np.s_[window.top : window.top + window.height, window.left : window.left + window.width]
             _add_frame(_warp(pixels, matrix, window), _WEIGHTS, np.float32(strength), sums[part], cover[part])
@@ -180,10 +182,10 @@ def paint(
     return picture
 
 
-def _warp(pixels: NDArray[np.uint8], canvas_from_stock: NDArray[np.float64], window: Window) -> NDArray[np.uint8]:
+def _warp(pixels: NDArray[np.uint8], canvas_from_reduced: NDArray[np.float64], window: Window) -> NDArray[np.uint8]:
     window_from_canvas = np.array([[1.0, 0.0, -window.left], [0.0, 1.0, -window.top], [0.0, 0.0, 1.0]])
     # A thirty-second of a pixel off at most, and four times as fast as what renders mosaics to be kept.
-    warped = cv2.warpPerspective(pixels, window_from_canvas @ canvas_from_stock, (window.width, window.height))
+    warped = cv2.warpPerspective(pixels, window_from_canvas @ canvas_from_reduced, (window.width, window.height))
     return np.asarray(warped, dtype=np.uint8)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from smalti.compiled import compiled
-from smalti.film.film_frames import Stock, paint
+from smalti.film.film_frames import FilmFrames, paint
 from smalti.film.film_story import State, Story
 from smalti.film.film_timeline import Moment, Timeline, View
 from smalti.geometry.homographies import project_points
@@ -28,19 +28,21 @@ LINES = 1 / 480
 class Drawing:
     """Draws any moment of a film; it holds what is the same in all of them."""
 
-    def __init__(self, story: Story, timeline: Timeline, view: View, stock: Stock) -> None:
-        self._story, self._timeline, self._view, self._stock = story, timeline, view, stock
+    def __init__(self, story: Story, timeline: Timeline, view: View, film_frames: FilmFrames) -> None:
+        self._story, self._timeline, self._view, self._film_frames = story, timeline, view, film_frames
         self._caption = Caption(story, view.width, view.caption_height)
 
     def draw(self, moment: Moment) -> NDArray[np.uint8]:
         """Return the picture (h, w, 3) of a moment, words included."""
-        view, lens, held = self._view, self._story.lens, self._stock.places
+        view, lens, held = self._view, self._story.lens, self._film_frames.places
         before, after = self._story.states[moment.before : moment.before + 2]
         maps, strengths = blend_states(before, after, moment.share)
         # While the mosaic is finished the view goes nearer, and the path goes: the mosaic stands for itself.
         closeness = moment.share if moment.before == len(self._story.states) - 2 else 0.0
         canvas_from_frame = view.canvas_from_mosaic(closeness) @ maps
-        picture = paint(self._stock, canvas_from_frame[held], strengths[held], (view.width, view.height), BACKGROUND)
+        picture = paint(
+            self._film_frames, canvas_from_frame[held], strengths[held], (view.width, view.height), BACKGROUND
+        )
         centres = project_points(canvas_from_frame[strengths > 0], lens.outline.centre[None])[:, 0]
         lay_lines(picture, [(centres, PATH_STRENGTH * (1.0 - closeness))], PATH, thickness=1, is_closed=False)
         outlines = []

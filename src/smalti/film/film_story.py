@@ -48,7 +48,7 @@ def tell_story(project: Project, part: int, most_steps: int) -> Story:
     place = {number: n for n, number in enumerate(state.used)}
     own = {place[number] for number in numbers if number in place}
     loop = state.loop
-    believed = [
+    accepted = [
         answer
         for answer in state.answers
         if answer.landmarks is not None
@@ -57,19 +57,19 @@ def tell_story(project: Project, part: int, most_steps: int) -> Story:
         and answer.pair.j in own
     ]
     among = {place[number]: n for n, number in enumerate(numbers) if number in place}
-    told = [Pair(among[answer.pair.i], among[answer.pair.j]) for answer in believed]
-    records = [answer.of_pair(pair).landmarks for answer, pair in zip(believed, told, strict=True)]
-    misses = Misses([record for record in records if record is not None], project.lens)
+    told = [Pair(among[answer.pair.i], among[answer.pair.j]) for answer in accepted]
+    records = [answer.of_pair(pair).landmarks for answer, pair in zip(accepted, told, strict=True)]
+    residuals = LoopResiduals([record for record in records if record is not None], project.lens)
     reference = place[project.store.fact("references")[part]]
     states = []
-    for count in [0, *spread_answers(len(believed), most_steps)]:
-        estimate = state.start.replay(believed[:count]).estimate
+    for count in [0, *spread_answers(len(accepted), most_steps)]:
+        estimate = state.start.replay(accepted[:count]).estimate
         maps, is_placed = _seen_from(estimate, reference, numbers, place, finished)
         newest = told[count - 1] if count else None
-        states.append(State(maps, is_placed, count, newest, misses.rms_px(maps, is_placed)))
+        states.append(State(maps, is_placed, count, newest, residuals.rms_px(maps, is_placed)))
     everywhere = np.ones(len(finished), dtype=np.bool_)
-    states.append(State(finished, everywhere, len(believed), None, misses.rms_px(finished, everywhere)))
-    return Story(numbers, project.lens, len(believed), tuple(states))
+    states.append(State(finished, everywhere, len(accepted), None, residuals.rms_px(finished, everywhere)))
+    return Story(numbers, project.lens, len(accepted), tuple(states))
 
 
 def spread_answers(answers: int, most_steps: int) -> list[int]:
@@ -121,7 +121,7 @@ def _seen_from(
     return normalise(maps), is_placed
 
 
-class Misses:
+class LoopResiduals:
     """The landmarks of loops below each other, to be held against one mosaic after the other."""
 
     def __init__(self, loops: Sequence[Landmarks], lens: Lens) -> None:

@@ -26,10 +26,10 @@ _FIXED_RIM = 0.5
 _MARGIN = 0.005  # of the longer side
 
 # Edges of the rim, and of overlays: over real, moving scenes no edge comes near the latter.
-_RIM_STEADINESS, _RIM_STEEPNESS = 0.6, 2.5
-_OVERLAY_STEADINESS, _OVERLAY_STEEPNESS = 0.8, 8.0
+_RIM_STABILITY, _RIM_STEEPNESS = 0.6, 2.5
+_OVERLAY_STABILITY, _OVERLAY_STEEPNESS = 0.8, 8.0
 _SHORTEST_OVERLAY_EDGE = 24
-_MOVING_STEADINESS, _MOVING_DEVIATION = 0.5, 4.0  # at most, and at least: a resting scene has but its noise
+_MOVING_STABILITY, _MOVING_DEVIATION = 0.5, 4.0  # at most, and at least: a resting scene has but its noise
 _FEWEST_FRAMES = 16  # with fewer, edges may agree by chance
 _STILL_DEVIATION = 0.3  # of the scene's
 
@@ -40,10 +40,10 @@ def find_field(images: Iterable[NDArray[np.uint8]]) -> NDArray[np.bool_]:
     Leaves out a dark surround, round or straight, and overlays that stand still while the scene moves:
     text, a logo, a cross-hair. In doubt, all of the frame is scene.
     """
-    return find_fixed_field(Steadiness.of(images))
+    return find_fixed_field(Stability.of(images))
 
 
-def find_fixed_field(seen: Steadiness) -> NDArray[np.bool_]:
+def find_fixed_field(seen: Stability) -> NDArray[np.bool_]:
     """Return the same from what the frames have in common."""
     within = _find_within_surround(seen)
     return within & ~find_overlays(seen, within)
@@ -54,7 +54,7 @@ def find_margin(shape: tuple[int, ...]) -> int:
     return max(2, round(_MARGIN * float(max(shape))))
 
 
-def _find_within_surround(seen: Steadiness) -> NDArray[np.bool_]:
+def _find_within_surround(seen: Stability) -> NDArray[np.bool_]:
     """Return what lies inside a surround that stays dark, reaches the frame's edge, and has a fixed rim."""
     whole = np.ones(seen.dark_share.shape, dtype=bool)
     margin = find_margin(seen.dark_share.shape)
@@ -65,14 +65,14 @@ def _find_within_surround(seen: Steadiness) -> NDArray[np.bool_]:
     if field.mean() < _SMALLEST_FIELD:
         return whole  # it is the scene that is dark
     rim = field & grow(~field, 1)
-    fixed = grow((seen.steadiness > _RIM_STEADINESS) & (seen.steepness > _RIM_STEEPNESS), margin)
+    fixed = grow((seen.stability > _RIM_STABILITY) & (seen.steepness > _RIM_STEEPNESS), margin)
     if not rim.any() or fixed[rim].mean() < _FIXED_RIM:
         return whole
     inner = shrink(field, margin + 2)  # darkness is judged over 5 by 5 pixels, so light reaches out by 2
     return inner if inner.mean() >= _SMALLEST_FIELD else whole
 
 
-def find_overlays(seen: Steadiness, field: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def find_overlays(seen: Stability, field: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return fixed, steep edges inside the field, and what they enclose that stands still too."""
     nothing = np.zeros(field.shape, dtype=bool)
     margin = find_margin(seen.dark_share.shape)
@@ -81,9 +81,9 @@ def find_overlays(seen: Steadiness, field: NDArray[np.bool_]) -> NDArray[np.bool
     if seen.frames < _FEWEST_FRAMES or not textured.any():
         return nothing
     deviation = np.median(seen.deviation[within])
-    if deviation < _MOVING_DEVIATION or np.median(seen.steadiness[textured]) > _MOVING_STEADINESS:
+    if deviation < _MOVING_DEVIATION or np.median(seen.stability[textured]) > _MOVING_STABILITY:
         return nothing  # the camera rests: everything stands still
-    edges = within & (seen.steadiness > _OVERLAY_STEADINESS) & (seen.steepness > _OVERLAY_STEEPNESS)
+    edges = within & (seen.stability > _OVERLAY_STABILITY) & (seen.steepness > _OVERLAY_STEEPNESS)
     edges = _large_groups(edges, margin)
     still = seen.deviation < _STILL_DEVIATION * deviation
     # What stands still may as well be a white sky: take it only near the edges.
@@ -104,7 +104,7 @@ _DARK_BELOW = 28.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Steadiness:
+class Stability:
     """Statistics of each pixel over the frames that show anything, all (h, w) but the count.
 
     `dark_share` is how often the place is dark; `deviation` how much its gray level varies, as a standard
@@ -116,7 +116,7 @@ class Steadiness:
     dark_share: NDArray[np.float32]
     deviation: NDArray[np.float32]
     steepness: NDArray[np.float32]
-    steadiness: NDArray[np.float32]
+    stability: NDArray[np.float32]
 
     @classmethod
     def of(cls, images: Iterable[NDArray[np.uint8]]) -> Self:
@@ -143,7 +143,7 @@ class Steadiness:
             dark_share=dark,
             deviation=np.sqrt(np.maximum(squared_level - level * level, 0)),
             steepness=steepness,
-            steadiness=steepness / np.maximum(length, np.float32(1e-3)),
+            stability=steepness / np.maximum(length, np.float32(1e-3)),
         )
 
 

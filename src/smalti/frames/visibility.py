@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.frames.disc import find_own_field
-from smalti.frames.field_of_view import Steadiness, find_fixed_field, find_margin, find_overlays
+from smalti.frames.field_of_view import Stability, find_fixed_field, find_margin, find_overlays
 from smalti.frames.occlusions import Highlights, Palette
 from smalti.frames.pixels import Region, edge_of, grow, in_gray, shrink
 
@@ -40,7 +40,7 @@ class FrameMasks:
         A field that is given, painted by the user, is taken as it is; else it is found.
         """
         samples: list[_Sample] = []
-        seen = Steadiness.of(_look_at(images, samples))
+        seen = Stability.of(_look_at(images, samples))
         changes = field is None and _disc_changes([sample.own_field for sample in samples])
         if changes:
             field = ~find_overlays(seen, seen.dark_share < _SELDOM_DARK)

@@ -41,7 +41,7 @@ class Lens:
     k2: float = 0.0
 
     @property
-    def is_straight(self) -> bool:
+    def is_undistorted(self) -> bool:
         """Tell whether it bends nothing."""
         return self.k1 == 0.0 and self.k2 == 0.0
 
@@ -69,7 +69,7 @@ class Lens:
     def rim(self) -> Points:
         """(n, 2): straight places along a frame's border, clockwise from the top left; the corners where it is none."""
         corners = self.outline.corners
-        if self.is_straight:
+        if self.is_undistorted:
             return corners
         along = np.linspace(0.0, 1.0, RIM_STEPS, endpoint=False)[:, None]
         sides = [
@@ -95,7 +95,7 @@ class Lens:
     @property
     def record(self) -> dict[str, Any] | None:
         """What files tell other programs of it; None where it bends nothing."""
-        if self.is_straight:
+        if self.is_undistorted:
             return None
         return {
             "model": "radial",
@@ -108,12 +108,12 @@ class Lens:
 
     def straighten(self, points: Points) -> Points:
         """Return where points (..., 2) that are seen in a frame would be without distortion, px."""
-        if self.is_straight:
+        if self.is_undistorted:
             return np.asarray(points, dtype=np.float64)
         offset = (np.asarray(points, dtype=np.float64) - self.outline.centre) / self.unit
         squared = np.sum(offset**2, axis=-1, keepdims=True)
-        straight: Points = offset * (1.0 + squared * (self.k1 + squared * self.k2)) * self.unit + self.outline.centre
-        return straight
+        undistorted: Points = offset * (1.0 + squared * (self.k1 + squared * self.k2)) * self.unit + self.outline.centre
+        return undistorted
 
     def bend(self, points: Points) -> Points:
         """Return where straight points (..., 2) are seen in a frame, px: the inverse of `straighten`.
@@ -121,11 +121,11 @@ class Lens:
         Beyond the distance up to which the distortion is one to one, the farthest place that is seen stands for them.
         """
         points = np.asarray(points, dtype=np.float64)
-        if self.is_straight:
+        if self.is_undistorted:
             return points
-        seen = np.empty((points.size // 2, 2))
-        _bend(np.ascontiguousarray(points.reshape(-1, 2)), *self.numbers, seen)
-        return seen.reshape(points.shape)
+        distorted = np.empty((points.size // 2, 2))
+        _bend(np.ascontiguousarray(points.reshape(-1, 2)), *self.numbers, distorted)
+        return distorted.reshape(points.shape)
 
     def slopes(self, points: Points) -> NDArray[np.float64]:
         """Return the derivatives (..., 2, 2) of `straighten` at points that are seen."""
@@ -139,7 +139,7 @@ class Lens:
 
 def straighten_landmarks(landmarks: Landmarks, lens: Lens) -> Landmarks:
     """Return landmarks with their straight places in both frames."""
-    if lens.is_straight:
+    if lens.is_undistorted:
         return landmarks
     return replace(
         landmarks, points_i=lens.straighten(landmarks.points_i), points_j=lens.straighten(landmarks.points_j)
@@ -147,7 +147,7 @@ def straighten_landmarks(landmarks: Landmarks, lens: Lens) -> Landmarks:
 
 
 @compiled
-def bend_radius(straight: float, k1: float, k2: float) -> float:
+def distort_radius(undistorted: float, k1: float, k2: float) -> float:
     """Return the seen distance from the centre whose straight one is given, both in units."""
     # The distortion is one to one up to where its derivative 1 + 3 k1 r² + 5 k2 r⁴ is 0.
     farthest = math.inf
@@ -161,10 +161,10 @@ def bend_radius(straight: float, k1: float, k2: float) -> float:
                 squared = (-3.0 * k1 + sign * math.sqrt(inside)) / (10.0 * k2)
                 if squared > 0.0:
                     farthest = min(farthest, math.sqrt(squared))
-    radius = min(straight, farthest)
+    radius = min(undistorted, farthest)
     for _ in range(NEWTON_STEPS):
         squared = radius * radius
-        value = radius * (1.0 + squared * (k1 + squared * k2)) - straight
+        value = radius * (1.0 + squared * (k1 + squared * k2)) - undistorted
         slope = 1.0 + squared * (3.0 * k1 + 5.0 * squared * k2)
         if slope <= 1e-9:
             break
@@ -176,15 +176,15 @@ def bend_radius(straight: float, k1: float, k2: float) -> float:
 
 
 @compiled
-def bend_point(
+def distort_point(
     x: float, y: float, centre_x: float, centre_y: float, unit: float, k1: float, k2: float
 ) -> tuple[float, float]:
     """Return where a straight point is seen, px."""
     dx, dy = (x - centre_x) / unit, (y - centre_y) / unit
-    straight = math.sqrt(dx * dx + dy * dy)
-    if straight == 0.0:
+    undistorted = math.sqrt(dx * dx + dy * dy)
+    if undistorted == 0.0:
         return x, y
-    scale = bend_radius(straight, k1, k2) / straight
+    scale = distort_radius(undistorted, k1, k2) / undistorted
     return dx * scale * unit + centre_x, dy * scale * unit + centre_y
 
 
@@ -196,7 +196,7 @@ def _bend(
     unit: float,
     k1: float,
     k2: float,
-    seen: NDArray[np.float64],
+    distorted: NDArray[np.float64],
 ) -> None:
     for n in range(len(points)):
-        seen[n, 0], seen[n, 1] = bend_point(points[n, 0], points[n, 1], centre_x, centre_y, unit, k1, k2)
+        distorted[n, 0], distorted[n, 1] = distort_point(points[n, 0], points[n, 1], centre_x, centre_y, unit, k1, k2)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, cast
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from smalti.errors import ModelError
 from smalti.overlap.position_sensor import PositionSensor
@@ -19,6 +20,7 @@ __all__ = [
     "FixedProbabilities",
     "NoExternalModel",
     "PairwiseModel",
+    "PoolableModel",
     "PositionSensor",
     "pairwise",
 ]
@@ -38,6 +40,7 @@ class ExternalModel(Protocol):
         ...
 
 
+@runtime_checkable
 class PairwiseModel(ExternalModel, Protocol):
     """An external model that can be asked without looking at all pairs."""
 
@@ -61,10 +64,18 @@ class PairwiseModel(ExternalModel, Protocol):
         ...
 
 
+@runtime_checkable
+class PoolableModel(ExternalModel, Protocol):
+    """An external model whose evidence can be pooled over neighbouring frames."""
+
+    def pooled(self, neighbours: csr_array) -> ExternalModel:
+        """Return the model by what each frame and its neighbours show; `neighbours` is (N, N), one where they are."""
+        ...
+
+
 def pairwise(model: ExternalModel) -> PairwiseModel:
     """Return the model itself if it can be asked pair by pair, else one around its matrix."""
-    # By one attribute: to check a whole protocol takes milliseconds.
-    return cast(PairwiseModel, model) if hasattr(model, "pairs_above") else _Around(model)
+    return model if isinstance(model, PairwiseModel) else _Around(model)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from smalti.compiled import compiled
-from smalti.overlap.sparse_signatures import MARGIN, SparseLooks
+from smalti.overlap.sparse_signatures import MARGIN, SparseSignatures
 from smalti.overlap.weight_training import Differences
 from smalti.records import PairNumbers
 
@@ -17,7 +17,7 @@ DENSEST = 0.3
 """Share of entries that are not zero up to which signatures are kept sparse."""
 
 
-class Looks(Protocol):
+class SignatureSet(Protocol):
     """What the external model asks of signatures (N, D). The distance of a pair is Σ_d w_d (s_d^i - s_d^j)²."""
 
     @property
@@ -58,32 +58,32 @@ class Looks(Protocol):
         ...
 
 
-def looks_of(signatures: NDArray[np.float64] | csr_array) -> Looks:
+def signature_set_of(signatures: NDArray[np.float64] | csr_array) -> SignatureSet:
     """Keep signatures (N, D) as they are best gone through."""
     size = signatures.shape[0] * signatures.shape[1]
     filled = signatures.nnz if isinstance(signatures, csr_array) else np.count_nonzero(signatures)
     if filled <= DENSEST * size:
-        return SparseLooks(csr_array(signatures))
-    return DenseLooks(signatures.toarray() if isinstance(signatures, csr_array) else signatures)
+        return SparseSignatures(csr_array(signatures))
+    return DenseSignatures(signatures.toarray() if isinstance(signatures, csr_array) else signatures)
 
 
 def similarities(
-    looks: Looks, weights: NDArray[np.float64], base: NDArray[np.float32] | None = None
+    signature_set: SignatureSet, weights: NDArray[np.float64], base: NDArray[np.float32] | None = None
 ) -> NDArray[np.float32]:
     """Return 1 - distance of all pairs i < j (N, N), rounded up; with `base` in the place of 1 if given."""
-    upper = np.empty((looks.frames, looks.frames), dtype=np.float32)
+    upper = np.empty((signature_set.frames, signature_set.frames), dtype=np.float32)
     if base is None:
         upper[:] = 1.0
         base = upper
-    looks.subtract_distances(base, weights, slice(0, looks.frames), 0, upper)
+    signature_set.subtract_distances(base, weights, slice(0, signature_set.frames), 0, upper)
     return upper
 
 
 FRAMES_AT_ONCE = 256
 
 
-class DenseLooks:
-    """Signatures (N, D); see `smalti.overlap.signature_distances.Looks` for what they are asked."""
+class DenseSignatures:
+    """Signatures (N, D); see `smalti.overlap.signature_distances.SignatureSet` for what they are asked."""
 
     def __init__(self, signatures: NDArray[np.float64]) -> None:
         self._signatures = np.ascontiguousarray(signatures)

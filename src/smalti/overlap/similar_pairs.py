@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.overlap.signature_distances import Looks, similarities
+from smalti.overlap.signature_distances import SignatureSet, similarities
 from smalti.overlap.threshold_scan import MOST_FRAMES_OF_A_MATRIX, PAIRS_AT_ONCE, Batches, UpperMatrix, take
 from smalti.records import PairNumbers
 
@@ -33,16 +33,16 @@ class Finder(Protocol):
         ...
 
 
-def finder_of(looks: Looks, most_frames_of_a_matrix: int = MOST_FRAMES_OF_A_MATRIX) -> Finder:
+def finder_of(signature_set: SignatureSet, most_frames_of_a_matrix: int = MOST_FRAMES_OF_A_MATRIX) -> Finder:
     """Return what suits so many frames."""
-    return Index(looks) if looks.frames > most_frames_of_a_matrix else _Matrices(looks)
+    return Index(signature_set) if signature_set.frames > most_frames_of_a_matrix else _Matrices(signature_set)
 
 
 class _Matrices:
     """The similarities of all pairs under the latest weights, each made from those under weights of one."""
 
-    def __init__(self, looks: Looks) -> None:
-        self._looks = looks
+    def __init__(self, signature_set: SignatureSet) -> None:
+        self._signature_set = signature_set
         self._untrained: NDArray[np.float32] | None = None
         self._latest: dict[bytes, UpperMatrix] = {}
 
@@ -52,19 +52,19 @@ class _Matrices:
         upper = self._latest.get(key)
         if upper is None:
             upper = UpperMatrix(self._similarities(weights))
-            most = max(1, BYTES_OF_MATRICES // (4 * self._looks.frames**2 + 1))
+            most = max(1, BYTES_OF_MATRICES // (4 * self._signature_set.frames**2 + 1))
             # Another dictionary rather than a change: somebody else may be looking at this one.
             self._latest = dict([*self._latest.items(), (key, upper)][-most:])
         return upper.reaching(level, starts)
 
     def _similarities(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
         if self._untrained is None:
-            self._untrained = similarities(self._looks, np.ones(self._looks.words))
+            self._untrained = similarities(self._signature_set, np.ones(self._signature_set.words))
         change = weights - 1.0
         if not change.any():
             return self._untrained
         # Few weights leave one, and always starting there the result does not depend on earlier weights.
-        return similarities(self._looks, change, self._untrained)
+        return similarities(self._signature_set, change, self._untrained)
 
 
 MOST_KEPT = 16_000_000
@@ -86,8 +86,8 @@ MARGIN = 1e-9
 class Index:
     """Finds similar pairs of many frames under any weights of their words; see `Finder`."""
 
-    def __init__(self, looks: Looks, most_kept: int = MOST_KEPT) -> None:
-        self._looks = looks
+    def __init__(self, signature_set: SignatureSet, most_kept: int = MOST_KEPT) -> None:
+        self._signature_set = signature_set
         self._most_kept = most_kept
         self._kept: _Kept | None = None
         self._too_many_untrained = False
@@ -115,8 +115,8 @@ class Index:
             if not len(rows):
                 continue
             begin, stop = int(starts[first]), int(starts[end])
-            upper = np.ones((stop - begin, self._looks.frames - begin), dtype=np.float32)
-            self._looks.subtract_distances(upper, weights, slice(begin, stop), begin, upper)
+            upper = np.ones((stop - begin, self._signature_set.frames - begin), dtype=np.float32)
+            self._signature_set.subtract_distances(upper, weights, slice(begin, stop), begin, upper)
             for pairs, similarity in take(upper, found.level, starts, rows + first, columns, origin=begin):
                 yield found.keep(pairs, similarity)
         if found.complete:
@@ -134,7 +134,7 @@ class Index:
         """Yield those of the candidates that reach their level in double precision: whatever they were found by."""
         block = _blocks_of_frames(starts)
         for pairs in candidates:
-            similarity = 1.0 - self._looks.distances(weights, pairs)
+            similarity = 1.0 - self._signature_set.distances(weights, pairs)
             reached = similarity >= level[block[pairs[:, 0]], block[pairs[:, 1]]] - MARGIN
             if reached.any():
                 yield pairs[reached], similarity[reached]

@@ -95,8 +95,8 @@ FRAMES_TO_SHARE = 4_000
 """Below, the work of a few frames is not worth waking other cores for."""
 
 
-class SparseLooks:
-    """Signatures (N, D); see `smalti.overlap.signature_distances.Looks` for what they are asked."""
+class SparseSignatures:
+    """Signatures (N, D); see `smalti.overlap.signature_distances.SignatureSet` for what they are asked."""
 
     def __init__(self, signatures: csr_array) -> None:
         signatures = csr_array(signatures)

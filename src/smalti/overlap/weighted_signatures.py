@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, diags_array, issparse
 from scipy.special import expit, logit
 
 from smalti.errors import ModelError
-from smalti.overlap.signature_distances import looks_of
+from smalti.overlap.signature_distances import signature_set_of
 from smalti.overlap.similar_pairs import finder_of
 from smalti.overlap.threshold_scan import MOST_FRAMES_OF_A_MATRIX, Batches
 from smalti.overlap.weight_training import fit_weights
@@ -32,22 +32,22 @@ class WeightedSignatures:
         """Take signatures (N, D), rows of length 1, as an array or as a sparse one."""
         self.signatures = _checked(signatures)
         self.sharpness = sharpness
-        self._looks = looks_of(self.signatures)
-        self._finder = finder_of(self._looks, most_frames_of_a_matrix)
-        self.weights = np.ones(self._looks.words) if weights is None else weights
+        self._signature_set = signature_set_of(self.signatures)
+        self._finder = finder_of(self._signature_set, most_frames_of_a_matrix)
+        self.weights = np.ones(self._signature_set.words) if weights is None else weights
 
     @property
     def frames(self) -> int:
         """N."""
-        return self._looks.frames
+        return self._signature_set.frames
 
     def probabilities(self) -> NDArray[np.float64]:
         """Return P^ext of all pairs (N, N)."""
-        return self._probability(self._looks.all_distances(self.weights))
+        return self._probability(self._signature_set.all_distances(self.weights))
 
     def of_pairs(self, pairs: PairNumbers) -> NDArray[np.float64]:
         """Return P^ext of the pairs (n, 2)."""
-        return self._probability(self._looks.distances(self.weights, pairs))
+        return self._probability(self._signature_set.distances(self.weights, pairs))
 
     def pairs_above(self, least: NDArray[np.float64], starts: NDArray[np.int64]) -> Batches:
         """Yield the pairs whose P^ext reaches least[I, J], by pair of blocks, then i, then j."""
@@ -63,17 +63,17 @@ class WeightedSignatures:
         answer the weights stay at one. The search starts from one every time and takes the answers in the order of
         their pairs, so that the weights are a function of the set of answers, bit for bit.
         """
-        weights = np.ones(self._looks.words)
+        weights = np.ones(self._signature_set.words)
         if len(apart):
             overlapping, apart = _sorted(overlapping), _sorted(apart)
-            differences = self._looks.differences(np.concatenate([overlapping, apart]), apart)
+            differences = self._signature_set.differences(np.concatenate([overlapping, apart]), apart)
             label = np.repeat([1.0, -1.0], [len(overlapping), len(apart)])
             # Inverse class frequency: few refusals weigh as much as the many consecutive pairs.
             importance = np.where(label > 0, 0.5 / max(len(overlapping), 1), 0.5 / len(apart))
             weights[differences.words] = fit_weights(differences, label, importance, self.sharpness)
         return self._with(weights)
 
-    def steadied(self, neighbours: csr_array) -> WeightedSignatures:
+    def pooled(self, neighbours: csr_array) -> WeightedSignatures:
         """Return the untrained model of what is seen around each frame: the signatures of its neighbours added up.
 
         `neighbours` (N, N) says how much each frame counts for another, itself included.
@@ -88,7 +88,7 @@ class WeightedSignatures:
         """Return the model of the same frames with other weights."""
         other = WeightedSignatures.__new__(WeightedSignatures)
         other.signatures, other.sharpness, other.weights = self.signatures, self.sharpness, weights
-        other._looks, other._finder = self._looks, self._finder
+        other._signature_set, other._finder = self._signature_set, self._finder
         return other
 
     def _probability(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:

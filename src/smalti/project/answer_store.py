@@ -111,34 +111,34 @@ class Store:
         [(place,)] = self._database.read("SELECT MAX(place) FROM log")
         return place or 0
 
-    def keep_answer(self, entry: AnswerEntry, *, seen: int | None = None) -> int:
+    def keep_answer(self, entry: AnswerEntry, *, seen_revision: int | None = None) -> int:
         """Keep an answer, in the place of an earlier one on its pair, and return the new revision.
 
         `seen` is the revision that whoever answers has seen: where the pair changed after it, nothing is kept.
         """
         with self._database.writing() as connection:
-            self._refuse_if_changed(entry.answer.pair, seen)
+            self._refuse_if_changed(entry.answer.pair, seen_revision)
             given = entry.time or time.time()
             return _append(connection, Act.GIVE, entry.answer.pair, given, **pack_answer(entry))
 
-    def remove_answer(self, pair: Pair, *, seen: int | None = None) -> int:
+    def remove_answer(self, pair: Pair, *, seen_revision: int | None = None) -> int:
         """Take an answer out of force, whenever it was given, and return the new revision."""
         with self._database.writing() as connection:
-            self._refuse_if_changed(pair, seen)
+            self._refuse_if_changed(pair, seen_revision)
             if self.history().answer_of(pair) is None:
                 raise PairError(f"pair {pair}: has no answer that could be removed")
             return _append(connection, Act.REMOVE, pair, time.time())
 
-    def undo(self, *, seen: int | None = None) -> LogEntry:
+    def undo(self, *, seen_revision: int | None = None) -> LogEntry:
         """Take back the latest act of a person that stands, and return it.
 
         Where a person did anything after the revision `seen`, nothing is undone: it might be somebody else's.
         """
-        return self._step(Act.UNDO, seen)
+        return self._step(Act.UNDO, seen_revision)
 
-    def redo(self, *, seen: int | None = None) -> LogEntry:
-        """Bring the latest act that was undone again, and return it; `seen` as for undo."""
-        return self._step(Act.REDO, seen)
+    def redo(self, *, seen_revision: int | None = None) -> LogEntry:
+        """Bring the latest act that was undone again, and return it; `seen_revision` as for undo."""
+        return self._step(Act.REDO, seen_revision)
 
     def links(self) -> list[LinkEntry]:
         """Return what the finished mosaic says of every yes."""
@@ -182,25 +182,27 @@ class Store:
         """Let go of the file."""
         self._database.close()
 
-    def _step(self, act: Act, seen: int | None) -> LogEntry:
+    def _step(self, act: Act, seen_revision: int | None) -> LogEntry:
         with self._database.writing() as connection:
             history = self.history()
             entry = history.undoable if act is Act.UNDO else history.redoable
-            self._refuse_if_changed(None, seen)
+            self._refuse_if_changed(None, seen_revision)
             if entry is None or entry.pair is None:
                 raise NothingToUndoError(f"there is nothing to {act}")
             _append(connection, act, entry.pair, time.time())
             return entry
 
-    def _refuse_if_changed(self, pair: Pair | None, seen: int | None) -> None:
+    def _refuse_if_changed(self, pair: Pair | None, seen_revision: int | None) -> None:
         """Refuse what was decided without having seen the latest on a pair, or, without a pair, of any person."""
-        if seen is None:
+        if seen_revision is None:
             return
         query = "SELECT i, j FROM log WHERE place > ? AND "
         if pair is None:
-            changed = self._database.read(f"{query} author = ? ORDER BY place DESC LIMIT 1", seen, Author.PERSON)
+            changed = self._database.read(
+                f"{query} author = ? ORDER BY place DESC LIMIT 1", seen_revision, Author.PERSON
+            )
         else:
-            changed = self._database.read(f"{query} i = ? AND j = ? LIMIT 1", seen, pair.i, pair.j)
+            changed = self._database.read(f"{query} i = ? AND j = ? LIMIT 1", seen_revision, pair.i, pair.j)
         for i, j in changed:
             raise ChangedMeanwhileError(Pair(i, j))
 

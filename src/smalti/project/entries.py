@@ -32,8 +32,8 @@ class Act(StrEnum):
 class LinkState(StrEnum):
     """What became of a yes."""
 
-    BELIEVED = "believed"
-    REJECTED = "held"  # contradicts the others, and is not used; "held" is what files call it
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"  # contradicts the others, and is not used
 
 
 @dataclass(frozen=True, slots=True)

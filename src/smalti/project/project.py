@@ -182,8 +182,8 @@ class Project:
     @property
     def unconfirmed(self) -> set[int]:
         """The frames that a single match, or several in a row, join to most of their mosaic: nothing checks these."""
-        believed = [(link.pair.i, link.pair.j) for link in self.links if link.state is LinkState.BELIEVED]
-        ends = np.array(believed, dtype=np.int64).reshape(-1, 2)
+        accepted = [(link.pair.i, link.pair.j) for link in self.links if link.state is LinkState.ACCEPTED]
+        ends = np.array(accepted, dtype=np.int64).reshape(-1, 2)
         hanging = hanging_frames(len(self.frames), ends)
         hanging[np.setdiff1d(np.arange(len(self.frames)), ends)] = True  # placed beside a neighbour at last
         return {placement.number for placement in self.placements if hanging[placement.number]}
@@ -239,8 +239,8 @@ class Project:
         frames, answers, links = self.frames, self.answers, self.links
         loop = [entry for entry in answers if entry.role is Role.LOOP]
         verdicts = Counter(entry.answer.verdict for entry in loop)
-        believed = {entry.pair for entry in links if entry.state is LinkState.BELIEVED}
-        roles = Counter(entry.role for entry in answers if entry.answer.pair in believed)
+        accepted = {entry.pair for entry in links if entry.state is LinkState.ACCEPTED}
+        roles = Counter(entry.role for entry in answers if entry.answer.pair in accepted)
         facts = {
             name: self.store.fact(name)
             for name in (
@@ -273,7 +273,7 @@ class Project:
 
     def _describe_lens(self) -> dict[str, float] | None:
         lens = self.lens
-        return None if lens.is_straight else {"k1": lens.k1, "k2": lens.k2, "corner_percent": 100.0 * lens.stretch}
+        return None if lens.is_undistorted else {"k1": lens.k1, "k2": lens.k2, "corner_percent": 100.0 * lens.stretch}
 
     def close(self) -> None:
         """Let go of the files."""

@@ -59,7 +59,7 @@ class Uncertainty:
                 one, other = answer.pair.i, answer.pair.j
                 beside[one if one not in place else other] = other if one not in place else one
         nearest = beside.get(relative_to, relative_to)
-        forms = _in_pixels(state.final.cautious_covariance.spread_relative_to(place[nearest]), project.outline)
+        forms = _in_pixels(state.final.conservative_covariance.spread_relative_to(place[nearest]), project.outline)
         spread = {number: forms[place[beside.get(number, number)]] for number in sorted(placed)}
         return cls(part, relative_to, spread, project.lens)
 

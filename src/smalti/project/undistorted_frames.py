@@ -18,7 +18,7 @@ from smalti.interchange.transforms_json import FrameTransform, write_transforms
 from smalti.project.project import Project
 from smalti.rendering.canvas import Canvas
 from smalti.rendering.frame_cache import read_exactly
-from smalti.rendering.sampling_kernels import Bending, Feather, bending_of, cubic, seen_position
+from smalti.rendering.sampling_kernels import Bending, Feather, bending_of, cubic, distorted_position
 
 
 def write_undistorted_frames(
@@ -111,7 +111,7 @@ def _fill(
     for row in range(picture.shape[0]):
         for column in range(picture.shape[1]):
             if covered[row, column]:
-                x, y = seen_position(frame_from_picture, bending, column, row)
+                x, y = distorted_position(frame_from_picture, bending, column, row)
                 colour = cubic(frame, x, y)
                 for channel in range(3):
                     rounded = min(max(colour[channel] + np.float32(0.5), np.float32(0.0)), np.float32(255.0))

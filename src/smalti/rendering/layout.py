@@ -62,7 +62,7 @@ class Layout:
         if folder is None:
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._frames = frames
-        self._groundwork: Groundwork | None = None
+        self._plan: RenderPlan | None = None
         self._last_patchwork: tuple[tuple[Canvas, bool], Patchwork] | None = None
 
     @property
@@ -74,10 +74,10 @@ class Layout:
             raise OutputError(f"{self._folder}: cannot be made ({error.strerror}); check the rights") from error
         return self._folder
 
-    def groundwork(self, on_frame: Callable[[], None] = lambda: None) -> Groundwork:
+    def plan(self, on_frame: Callable[[], None] = lambda: None) -> RenderPlan:
         """Return how the frames compare, having looked at each once."""
-        if self._groundwork is None:
-            self._groundwork = lay_groundwork(
+        if self._plan is None:
+            self._plan = make_render_plan(
                 self._frames,
                 self.numbers,
                 self.mosaic_from_frame,
@@ -90,25 +90,25 @@ class Layout:
         else:
             for _ in self.numbers:
                 on_frame()
-        return self._groundwork
+        return self._plan
 
     def exposure(self, even_light: bool) -> Exposure:
         """Return the light of each frame, or none that anything should be done about."""
-        return self.groundwork().exposure if even_light else plain_exposure(len(self.numbers), self.mask)
+        return self.plan().exposure if even_light else plain_exposure(len(self.numbers), self.mask)
 
     def patchwork(self, canvas: Canvas, even_light: bool) -> Patchwork:
         """Return which frame shows which pixel; the one asked for last is remembered."""
         key = (canvas, even_light)
         if self._last_patchwork is None or self._last_patchwork[0] != key:
-            groundwork = self.groundwork()
+            plan = self.plan()
             patchwork = Patchwork(
                 canvas,
                 self.mosaic_from_frame,
                 self.lens,
-                select_frames(self.mosaic_from_frame, self.lens, self.feather.weights, groundwork.quality),
-                groundwork.quality,
+                select_frames(self.mosaic_from_frame, self.lens, self.feather.weights, plan.quality),
+                plan.quality,
                 self.feather,
-                groundwork.survey,
+                plan.survey,
                 self.exposure(even_light),
             )
             self._last_patchwork = (key, patchwork)
@@ -140,7 +140,7 @@ def _check_lens(lens: Lens, width: int, height: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Groundwork:
+class RenderPlan:
     """How the frames compare with each other; they are counted by their places in the order of their numbers."""
 
     survey: Survey
@@ -148,7 +148,7 @@ class Groundwork:
     quality: NDArray[np.float64]  # (n,), between 0 and 1
 
 
-def lay_groundwork(
+def make_render_plan(
     frames: FrameReader,
     numbers: list[int],
     mosaic_from_frame: NDArray[np.float64],
@@ -157,7 +157,7 @@ def lay_groundwork(
     sigma_px: NDArray[np.float64],
     folder: Path,
     on_frame: Callable[[], None],
-) -> Groundwork:
+) -> RenderPlan:
     """Look at every frame once, and compare those that see the same places."""
     height, width = mask.shape
     survey = Survey(folder, numbers, width, height)
@@ -166,7 +166,7 @@ def lay_groundwork(
     seen = seen_cells(mask, survey)
     comparison = compare(survey, mosaic_from_frame, lens, pairs, seen)
     exposure = estimate_exposure(len(numbers), comparison, average_view(survey, mosaic_from_frame, seen), mask)
-    return Groundwork(survey, exposure, rate_frames(exposure.sharpness, sigma_px))
+    return RenderPlan(survey, exposure, rate_frames(exposure.sharpness, sigma_px))
 
 
 def rate_frames(sharpness: NDArray[np.float64], sigma_px: NDArray[np.float64]) -> NDArray[np.float64]:

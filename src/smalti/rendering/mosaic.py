@@ -28,7 +28,7 @@ from smalti.rendering.pixel_maps import (
     map_uncertainty,
     write_way_back,
 )
-from smalti.rendering.tile_scheduler import FROM_PIXELS, Checkpoint, Room, Studio, Tiling
+from smalti.rendering.tile_scheduler import FROM_PIXELS, Checkpoint, Room, TileScheduler, Tiling
 
 __all__ = ["BLENDS", "MAP_KINDS", "Blend", "Caption", "FrameReader", "MapKind", "Mosaic", "OnProgress", "Region"]
 
@@ -170,15 +170,15 @@ class Mosaic:
         layout = self._layout
         tiling = Tiling.of(window, self._room)
         steps = _Steps(on_progress, len(layout.numbers) + tiling.tiles)
-        layout.groundwork(steps.count)
+        layout.plan(steps.count)
         technique = technique_of(blend, canvas, layout, even_light)
         frames = layout.frame_cache(canvas, technique.levels, self._room.frames)
-        studio = Studio(window, technique, frames, layout.boxes(canvas, technique.reach), self._room)
+        scheduler = TileScheduler(window, technique, frames, layout.boxes(canvas, technique.reach), self._room)
         if checkpoint is None:
-            return Bands(window.width, window.height, tiling.rows, studio.paint(steps.count))
+            return Bands(window.width, window.height, tiling.rows, scheduler.paint(steps.count))
         steps.count(tiling.across * len(checkpoint))
         shapes = [(band.height, band.width, 4) for band in window.tiles(window.width, tiling.rows)]
-        pixels = checkpoint.resume(shapes, lambda first: studio.paint(steps.count, first))
+        pixels = checkpoint.resume(shapes, lambda first: scheduler.paint(steps.count, first))
         return Bands(window.width, window.height, tiling.rows, pixels)
 
     def _checkpoint(self, canvas: Canvas, window: Window, blend: Blend, even_light: bool) -> Checkpoint | None:

@@ -17,7 +17,7 @@ from smalti.geometry.homographies import invert_homographies
 from smalti.interchange.atomic_files import replacing
 from smalti.rendering.canvas import Canvas, Window, boxes_within
 from smalti.rendering.layout import Layout
-from smalti.rendering.sampling_kernels import Bending, bending_of, covers, position, seen_position
+from smalti.rendering.sampling_kernels import Bending, bending_of, covers, distorted_position, position
 from smalti.rendering.seams.seam_candidates import NONE
 
 MapKind = Literal["source", "uncertainty", "coverage"]
@@ -113,7 +113,7 @@ def _count(
 ) -> None:
     for row in range(counts.shape[0]):
         for column in range(counts.shape[1]):
-            x, y = seen_position(frame_from_canvas, bending, left + column, top + row)
+            x, y = distorted_position(frame_from_canvas, bending, left + column, top + row)
             if covers(weights, x, y) and counts[row, column] < 65535:
                 counts[row, column] += 1
 

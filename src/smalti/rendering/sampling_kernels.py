@@ -49,14 +49,14 @@ def bending_of(lens: Lens, pixels_from_frame: NDArray[np.float64] | None = None)
 @lru_cache(64)
 def _tabulate(lens: Lens) -> tuple[float, NDArray[np.float64]]:
     """Return the root of the steps a squared pixel, and the seen distance over the straight one at each step."""
-    if lens.is_straight:
+    if lens.is_undistorted:
         return 0.0, np.empty(0)
     # A corner is the farthest that is seen; beyond it the last scale goes on, and leads out of the frame as well.
     farthest = float(np.linalg.norm(lens.rim - lens.outline.centre, axis=1).max())
     distances = farthest * np.sqrt(np.arange(STEPS + 1) / STEPS)
-    seen = lens.bend(lens.outline.centre + np.outer(distances, (1.0, 0.0)))
+    distorted = lens.bend(lens.outline.centre + np.outer(distances, (1.0, 0.0)))
     scales = np.ones(STEPS + 1)
-    scales[1:] = (seen[1:, 0] - lens.outline.centre[0]) / distances[1:]
+    scales[1:] = (distorted[1:, 0] - lens.outline.centre[0]) / distances[1:]
     return math.sqrt(STEPS) / farthest, scales
 
 
@@ -69,13 +69,15 @@ def position(b_from_a: NDArray[np.float64], x: float, y: float) -> tuple[float, 
 
 
 @compiled
-def seen_position(pixels_from_canvas: NDArray[np.float64], bending: Bending, x: float, y: float) -> tuple[float, float]:
+def distorted_position(
+    pixels_from_canvas: NDArray[np.float64], bending: Bending, x: float, y: float
+) -> tuple[float, float]:
     """Return the pixel of a frame in which a point of the canvas is seen: straight by its map, then by the lens."""
-    straight_x, straight_y = position(pixels_from_canvas, x, y)
+    undistorted_x, undistorted_y = position(pixels_from_canvas, x, y)
     last = len(bending.scales) - 1
     if last < 0:
-        return straight_x, straight_y
-    dx, dy = straight_x - bending.centre_x, straight_y - bending.centre_y
+        return undistorted_x, undistorted_y
+    dx, dy = undistorted_x - bending.centre_x, undistorted_y - bending.centre_y
     step = (dx * bending.per_x) ** 2 + (dy * bending.per_y) ** 2
     scale = bending.scales[last]
     if step < last:
@@ -252,7 +254,7 @@ def _fill(
 ) -> None:
     for row in range(sampled.shape[0]):
         for column in range(sampled.shape[1]):
-            x, y = seen_position(frame_from_canvas, bending, left + column, top + row)
+            x, y = distorted_position(frame_from_canvas, bending, left + column, top + row)
             sampled[row, column] = weight_at(weights, x, y)
 
 

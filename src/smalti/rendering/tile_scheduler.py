@@ -66,7 +66,7 @@ class Tiling:
         return self.across * self.bands
 
 
-class Studio:
+class TileScheduler:
     """Paints a window of the canvas band by band."""
 
     def __init__(

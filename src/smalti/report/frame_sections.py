@@ -60,7 +60,7 @@ def _draw_part(findings: Findings, part: Part) -> Markup:
     before = draw_lines(part.segments(findings.trajectory, part.by_chain), "way")
     # What was rejected comes last: the path would hide a link of the chain.
     after = join(
-        draw_lines(part.segments(findings.pairs(LinkState.BELIEVED, Role.LOOP), part.centres), "loop"),
+        draw_lines(part.segments(findings.pairs(LinkState.ACCEPTED, Role.LOOP), part.centres), "loop"),
         draw_lines(part.segments(findings.trajectory, part.centres), "way"),
         draw_lines(part.segments(findings.pairs(LinkState.REJECTED), part.centres), "rejected"),
     )

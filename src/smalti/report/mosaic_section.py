@@ -38,7 +38,7 @@ MOST_LISTED = 6
 
 TABLES = {
     "transforms.json": "where each frame lies, for other programs",
-    "landmarks.csv": "the landmarks of all links that were believed",
+    "landmarks.csv": "the landmarks of all accepted links",
 }
 
 
@@ -50,7 +50,7 @@ def draw_header(findings: Findings, page: Path, folder: Path, mosaics: Sequence[
         element("h1", findings.source),
         element("p", say_placed(findings), class_="lead"),
         element("p", *_say_error(findings), class_="error"),
-        Markup() if findings.lens.is_straight else element("p", say_lens(findings.lens), class_="quiet"),
+        Markup() if findings.lens.is_undistorted else element("p", say_lens(findings.lens), class_="quiet"),
         _list_concerns(findings),
         _list_files(findings, page, folder, mosaics),
         element("p", _say_when(mosaics), class_="quiet"),
@@ -237,7 +237,7 @@ def draw_overlay(findings: Findings, part: Part, canvas: Canvas) -> Markup:
         # Over the path, which would hide a link of the chain that was rejected.
         element(
             "g",
-            draw_lines(part.segments(findings.pairs(LinkState.BELIEVED), centres), "link"),
+            draw_lines(part.segments(findings.pairs(LinkState.ACCEPTED), centres), "link"),
             draw_lines(part.segments(findings.pairs(LinkState.REJECTED), centres), "rejected"),
             class_="links",
         ),

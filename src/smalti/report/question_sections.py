@@ -35,7 +35,7 @@ STOPPED = {
     "person": "the person who answered said that it was enough",
 }
 
-STATES = {LinkState.BELIEVED: "believed", LinkState.REJECTED: "rejected"}
+STATES = {LinkState.ACCEPTED: "accepted", LinkState.REJECTED: "rejected"}
 
 NOISY = (Role.CHAIN, Role.BRIDGE, Role.CHECK, Role.LOOP)
 """Roles of the links whose noise is learned."""
@@ -99,8 +99,8 @@ def _draw_summary(findings: Findings) -> Markup:
 
 def _say_end(findings: Findings) -> str:
     reason = findings.facts["stopped"]
-    lighter = sum(link.weight < LIGHT for link in findings.links.values() if link.state is LinkState.BELIEVED)
-    weights = f" {count(lighter, 'believed link')} fit so badly that they count less than half." if lighter else ""
+    lighter = sum(link.weight < LIGHT for link in findings.links.values() if link.state is LinkState.ACCEPTED)
+    weights = f" {count(lighter, 'accepted link')} fit so badly that they count less than half." if lighter else ""
     return f"The engine stopped asking because {STOPPED.get(reason, reason)}.{_say_noise(findings)}{weights}"
 
 
@@ -252,12 +252,12 @@ def _say_rejected(findings: Findings, link: LinkEntry) -> Markup:
 def _say_contradiction(findings: Findings, link: LinkEntry) -> str:
     if not (math.isfinite(link.chi2) and math.isfinite(link.residual_px)):
         return f"{_say_places(findings, link.pair)} Nothing else joins the two as this answer would. Not used."
-    believed = [findings.links[pair] for pair in findings.pairs(LinkState.BELIEVED)]
+    accepted = [findings.links[pair] for pair in findings.pairs(LinkState.ACCEPTED)]
     ends = {link.pair.i, link.pair.j}
-    others = sum(not ends.isdisjoint((other.pair.i, other.pair.j)) for other in believed)
+    others = sum(not ends.isdisjoint((other.pair.i, other.pair.j)) for other in accepted)
     against = f"the {others} believed links of these two frames" if others > 1 else "the other links"
-    usual_px = float(np.median([other.residual_px for other in believed])) if believed else None
-    usual_chi2 = float(np.median([other.chi2 for other in believed])) if believed else None
+    usual_px = float(np.median([other.residual_px for other in accepted])) if accepted else None
+    usual_chi2 = float(np.median([other.chi2 for other in accepted])) if accepted else None
     return (
         f"Contradicts {against} by {say_px(link.residual_px)} (a believed link: {say_px(usual_px)} in the median); "
         f"χ² {say_number(link.chi2, 0)} of 8 degrees of freedom ({say_number(usual_chi2, 0)} in the median). Not used."

@@ -60,7 +60,7 @@ def _own_file(name: str) -> Markup:
 STAGES = {
     "reading": "reading the frames, finding keypoints",
     "chain": "registering the chain",
-    "looks": "comparing what frames look like",
+    "appearance": "comparing what frames look like",
     "loop": "asking",
     "finish": "finishing the mosaic",
     "render": "rendering",

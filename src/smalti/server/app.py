@@ -15,13 +15,13 @@ from starlette.responses import Response
 
 from smalti import __version__
 from smalti.errors import InputError
-from smalti.server.dispatcher import Desk
+from smalti.server.dispatcher import Dispatcher
 from smalti.server.error_responses import explain_errors
 from smalti.server.routes import make_pictures, make_routes
 from smalti.server.security import Gate, Guard
 
 
-def make_app(desk: Desk, guard: Guard, page: Mapping[str, PageFile] | None = None) -> FastAPI:
+def make_app(dispatcher: Dispatcher, guard: Guard, page: Mapping[str, PageFile] | None = None) -> FastAPI:
     """Return the application of a desk; `page` holds the page's files, by default those that were built."""
     app = FastAPI(
         title="Smalti",
@@ -32,8 +32,8 @@ def make_app(desk: Desk, guard: Guard, page: Mapping[str, PageFile] | None = Non
         # Nothing is measured for others, whatever the environment says.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
-    app.include_router(make_routes(desk))
-    app.include_router(make_pictures(desk))
+    app.include_router(make_routes(dispatcher))
+    app.include_router(make_pictures(dispatcher))
     for path, file in (read_page() if page is None else page).items():
         app.add_route(path, _sending(file), methods=["GET"], include_in_schema=False)
     explain_errors(app)

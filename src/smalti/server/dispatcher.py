@@ -42,7 +42,7 @@ class ConflictError(SmaltiError):
         self.conflict = conflict
 
 
-class Desk:
+class Dispatcher:
     """Takes what is asked to the thread that does it, and tells every open page what has changed."""
 
     def __init__(self, name: str, source: str, queue: Queue, *, edition: str, beside: Progress | None = None) -> None:
@@ -117,12 +117,12 @@ class Desk:
         session = self._ready()
         return await self._await(self._threads.aside.submit(lambda: do(session)))
 
-    async def conclude(self) -> State:
+    async def finish(self) -> State:
         """Begin to finish and render the mosaic, unless that is being done."""
         session = self._ready()
-        if self._stage is not Stage.CONCLUDING:
-            self._enter(Stage.CONCLUDING)
-            self._threads.aside.submit(lambda: self._conclude(session))
+        if self._stage is not Stage.FINISHING:
+            self._enter(Stage.FINISHING)
+            self._threads.aside.submit(lambda: self._finish(session))
         return await self.state()
 
     async def leave(self) -> None:
@@ -145,10 +145,10 @@ class Desk:
             raise
         self._enter(Stage.ASKING)
 
-    def _conclude(self, session: Session) -> None:
+    def _finish(self, session: Session) -> None:
         failure = None
         try:
-            session.conclude(self._shown)
+            session.finish(self._shown)
         except KeyboardInterrupt:
             return  # the program ends
         except Exception as error:
@@ -184,8 +184,8 @@ class Desk:
 
     def _post_anew(self) -> None:
         session = self._session
-        revision, outlook = (0, None) if session is None else (session.revision, session.outlook)
-        notice = Notice(revision=revision, stage=self._stage, progress=self._progress, outlook=outlook)
+        revision, prediction = (0, None) if session is None else (session.revision, session.prediction)
+        notice = Notice(revision=revision, stage=self._stage, progress=self._progress, prediction=prediction)
         self.bulletin.post(notice)
 
 

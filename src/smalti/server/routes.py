@@ -32,7 +32,7 @@ from smalti.annotation.messages import (
     Step,
 )
 from smalti.errors import UsageError
-from smalti.server.dispatcher import Desk
+from smalti.server.dispatcher import Dispatcher
 from smalti.server.error_responses import ExactRoute, not_found, refusals
 from smalti.server.events import write_events
 
@@ -45,41 +45,41 @@ EVENTS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def make_routes(desk: Desk) -> APIRouter:
+def make_routes(dispatcher: Dispatcher) -> APIRouter:
     """Return the routes to look, and those to change something."""
     router = APIRouter(prefix="/api", responses=refusals(), route_class=ExactRoute)
-    _add_looks(router, desk)
-    _add_pairs(router, desk)
-    _add_changes(router, desk)
-    _add_checks(router, desk)
+    _add_looks(router, dispatcher)
+    _add_pairs(router, dispatcher)
+    _add_changes(router, dispatcher)
+    _add_checks(router, dispatcher)
     return router
 
 
-def _add_looks(router: APIRouter, desk: Desk) -> None:
+def _add_looks(router: APIRouter, dispatcher: Dispatcher) -> None:
     @router.get("/state")
     async def state() -> State:
         """Return everything above the two frames, and what can be done."""
-        return await desk.state()
+        return await dispatcher.state()
 
     @router.get("/events", response_class=StreamingResponse, responses=EVENTS)
     async def events() -> StreamingResponse:
         """Send a Notice now and whenever something changes, as server-sent events."""
-        return StreamingResponse(write_events(desk.bulletin), media_type="text/event-stream")
+        return StreamingResponse(write_events(dispatcher.bulletin), media_type="text/event-stream")
 
     @router.get("/question")
     async def question() -> Question | None:
         """Return the pair that teaches most, or null where nothing is left to ask."""
-        return await desk.ask(lambda session: session.question())
+        return await dispatcher.ask(lambda session: session.question())
 
     @router.get("/mosaic")
     async def mosaic() -> LiveMosaic:
         """Return where every usable frame lies now."""
-        return await desk.ask(lambda session: session.mosaic())
+        return await dispatcher.ask(lambda session: session.mosaic())
 
     @router.get("/answers")
     async def answers() -> list[AnswerRow]:
         """Return the table of answers."""
-        return await desk.ask(lambda session: session.answers())
+        return await dispatcher.ask(lambda session: session.answers())
 
     @router.get("/maps/{kind}")
     async def pair_map(
@@ -90,70 +90,70 @@ def _add_looks(router: APIRouter, desk: Desk) -> None:
         size: Annotated[int, Query(ge=1, le=MOST_CELLS)] = 256,
     ) -> PairMap:
         """Return a square window of a map of all pairs: `frames` usable frames from row and column, 0 for all."""
-        return await desk.ask(lambda session: session.pair_map(kind, row, column, frames, size))
+        return await dispatcher.ask(lambda session: session.pair_map(kind, row, column, frames, size))
 
 
-def _add_pairs(router: APIRouter, desk: Desk) -> None:
+def _add_pairs(router: APIRouter, dispatcher: Dispatcher) -> None:
     @router.get("/pairs/{i}/{j}")
     async def look(i: FrameNumber, j: FrameNumber) -> Question:
         """Return any pair as a question."""
-        return await desk.ask(lambda session: session.look(i, j))
+        return await dispatcher.ask(lambda session: session.look(i, j))
 
     @router.get("/pairs/{i}/{j}/proposal")
     async def propose(i: FrameNumber, j: FrameNumber) -> Proposal:
         """Return what the matcher says of a pair."""
-        return await desk.consult(lambda session: session.propose(i, j))
+        return await dispatcher.consult(lambda session: session.propose(i, j))
 
     @router.get("/pairs/{i}/{j}/forecast")
     async def forecast(i: FrameNumber, j: FrameNumber) -> Forecast:
         """Return what a yes on a pair would bring."""
-        return await desk.consult(lambda session: session.forecast(i, j))
+        return await dispatcher.consult(lambda session: session.forecast(i, j))
 
 
-def _add_changes(router: APIRouter, desk: Desk) -> None:
+def _add_changes(router: APIRouter, dispatcher: Dispatcher) -> None:
     changes = refusals(HTTPStatus.CONFLICT, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 
     @router.post("/answers", responses=changes)
     async def give(request: GiveAnswer) -> Outcome:
         """Give an answer; it replaces an earlier one on the same pair. It is on disk before this returns."""
-        return _told(await desk.change(lambda session: session.give(request)))
+        return _told(await dispatcher.change(lambda session: session.give(request)))
 
     @router.post("/answers/removal", responses=changes)
     async def remove(request: RemoveAnswer) -> Outcome:
         """Take an answer back."""
-        return _told(await desk.change(lambda session: session.remove(request)))
+        return _told(await dispatcher.change(lambda session: session.remove(request)))
 
     @router.post("/undo", responses=changes)
     async def undo(request: Step) -> Outcome:
         """Undo the latest change."""
-        return _told(await desk.change(lambda session: session.undo(request)))
+        return _told(await dispatcher.change(lambda session: session.undo(request)))
 
     @router.post("/redo", responses=changes)
     async def redo(request: Step) -> Outcome:
         """Redo what was undone."""
-        return _told(await desk.change(lambda session: session.redo(request)))
+        return _told(await dispatcher.change(lambda session: session.redo(request)))
 
-    @router.post("/conclude", responses=changes)
-    async def conclude(request: Step) -> State:
+    @router.post("/finish", responses=changes)
+    async def finish(request: Step) -> State:
         """Stop here: finish, render and report in the background."""
-        return await desk.conclude()
+        return await dispatcher.finish()
 
     def _told(outcome: Outcome) -> Outcome:
-        return outcome.model_copy(update={"state": desk.tell(outcome.state)})
+        return outcome.model_copy(update={"state": dispatcher.tell(outcome.state)})
 
 
-def _add_checks(router: APIRouter, desk: Desk) -> None:
+def _add_checks(router: APIRouter, dispatcher: Dispatcher) -> None:
     checks = refusals(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 
     @router.post("/check", responses=checks)
     async def check(request: CheckLandmarks) -> Checked:
         """Say what is wrong with landmarks, before they are given."""
-        return await desk.ask(lambda session: session.check(request))
+        return await dispatcher.ask(lambda session: session.check(request))
 
     @router.post("/snap", responses=checks)
     async def snap(request: SnapPoint) -> Snapped:
         """Move a point to where it looks like its partner."""
-        return await desk.fetch(lambda session: session.snap(request))
+        return await dispatcher.fetch(lambda session: session.snap(request))
 
 
 Described = dict[int | str, dict[str, Any]]
@@ -181,29 +181,29 @@ class Export(StrEnum):
     PROJECT = "project.zip"
 
 
-def make_pictures(desk: Desk) -> APIRouter:
+def make_pictures(dispatcher: Dispatcher) -> APIRouter:
     """Return the routes to pictures and files."""
     router = APIRouter(prefix="/api", responses=refusals(HTTPStatus.NOT_FOUND))
 
     @router.get("/frames/{n}.jpg", response_class=Response, responses=PICTURE)
     async def frame(n: FrameNumber, if_none_match: Annotated[str, Header()] = "") -> Response:
         """Return a frame, by its number in the source."""
-        return await _send(desk, f"frame-{n}", if_none_match, lambda session: session.frame_jpeg(n))
+        return await _send(dispatcher, f"frame-{n}", if_none_match, lambda session: session.frame_jpeg(n))
 
     @router.get("/sheets/{k}.jpg", response_class=Response, responses=PICTURE)
     async def sheet(k: FrameNumber, if_none_match: Annotated[str, Header()] = "") -> Response:
         """Return a sheet of small pictures of the usable frames."""
-        return await _send(desk, f"sheet-{k}", if_none_match, lambda session: session.sheet_jpeg(k))
+        return await _send(dispatcher, f"sheet-{k}", if_none_match, lambda session: session.sheet_jpeg(k))
 
     @router.get("/mask.png", response_class=Response, responses=MASK)
     async def mask(if_none_match: Annotated[str, Header()] = "") -> Response:
         """Return where small pictures show the scene: white there, black elsewhere."""
-        return await _send(desk, "mask", if_none_match, lambda session: session.mask_png(), "image/png")
+        return await _send(dispatcher, "mask", if_none_match, lambda session: session.mask_png(), "image/png")
 
     @router.get("/exports/{name}", response_class=Response, responses=FILES)
     async def export(name: Export) -> Response:
         """Return a file to take away."""
-        media_type, content = await desk.export(lambda session: session.export(name.value))
+        media_type, content = await dispatcher.export(lambda session: session.export(name.value))
         if isinstance(content, Path):
             # It was made for this request: nobody else needs it.
             return FileResponse(
@@ -216,15 +216,15 @@ def make_pictures(desk: Desk) -> APIRouter:
 
 
 async def _send(
-    desk: Desk, name: str, known: str, make: Callable[[Session], bytes], media_type: str = "image/jpeg"
+    dispatcher: Dispatcher, name: str, known: str, make: Callable[[Session], bytes], media_type: str = "image/jpeg"
 ) -> Response:
     """Send a picture, unless the browser has it: no picture changes while the program runs."""
-    tag = f'"{desk.edition}-{name}"'
+    tag = f'"{dispatcher.edition}-{name}"'
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
-    if desk.is_open and tag in known:
+    if dispatcher.is_open and tag in known:
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     try:
-        content = await desk.fetch(make)
+        content = await dispatcher.fetch(make)
     except UsageError as error:
         raise not_found(error) from None
     return Response(content, media_type=media_type, headers=headers)

@@ -29,7 +29,7 @@ from smalti.building.build_settings import BuildSettings
 from smalti.errors import UsageError
 from smalti.progress import Progress
 from smalti.server.app import make_app, read_page
-from smalti.server.dispatcher import Desk
+from smalti.server.dispatcher import Dispatcher
 from smalti.server.security import Guard
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def annotate(
         token = None if address.is_local else secrets.token_urlsafe(32)
         guard = Guard.of_address(host, address.ip, address.port, token)
         name, places = _describe(location)
-        desk = Desk(name, places, queue, edition=secrets.token_hex(8), beside=progress)
+        dispatcher = Dispatcher(name, places, queue, edition=secrets.token_hex(8), beside=progress)
 
         def opening(progress: Progress, on_change: Callable[[], None]) -> Session:
             session = Session.open(
@@ -73,7 +73,7 @@ def annotate(
         # One answer is many small problems: threads of BLAS wait for each other longer than they work, ten times over
         # where a browser wants the cores too. The engine's own kernels use all cores.
         with threadpool_limits(limits=1, user_api="blas"):
-            return serve(make_app(desk, guard, page), desk, address, opening, url if browser else None)
+            return serve(make_app(dispatcher, guard, page), dispatcher, address, opening, url if browser else None)
 
 
 def _describe(location: Location) -> tuple[str, str]:
@@ -99,15 +99,15 @@ class Ending:
     at_rest: bool
 
 
-def serve(app: FastAPI, desk: Desk, address: Address, opening: Opening, url: str | None = None) -> Ending:
+def serve(app: FastAPI, dispatcher: Dispatcher, address: Address, opening: Opening, url: str | None = None) -> Ending:
     """Serve an application while its desk is opened and after, until Ctrl-C; `url` is opened in the browser."""
-    server = Server(app, desk)
+    server = Server(app, dispatcher)
     with _signals_to(server):
-        preparing = desk.open(opening)
+        preparing = dispatcher.open(opening)
         try:
-            asyncio.run(_serve(server, desk, address, preparing, url))
+            asyncio.run(_serve(server, dispatcher, address, preparing, url))
         finally:
-            folder, at_rest = desk.folder, desk.close()
+            folder, at_rest = dispatcher.folder, dispatcher.close()
     if _has_failed(preparing):
         preparing.result()
     return Ending(folder, at_rest)
@@ -116,7 +116,7 @@ def serve(app: FastAPI, desk: Desk, address: Address, opening: Opening, url: str
 class Server(uvicorn.Server):
     """Serves the application of a desk, and lets the open pages go when it ends."""
 
-    def __init__(self, app: FastAPI, desk: Desk) -> None:
+    def __init__(self, app: FastAPI, dispatcher: Dispatcher) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -130,23 +130,25 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=1,
             )
         )
-        self._desk = desk
+        self._dispatcher = dispatcher
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the streams of open pages first: they would keep the server for ever."""
-        await self._desk.leave()
+        await self._dispatcher.leave()
         await super().shutdown(sockets)
 
 
-async def _serve(server: Server, desk: Desk, address: Address, preparing: Future[None], url: str | None) -> None:
-    watching = asyncio.create_task(_watch(server, desk, preparing, url))
+async def _serve(
+    server: Server, dispatcher: Dispatcher, address: Address, preparing: Future[None], url: str | None
+) -> None:
+    watching = asyncio.create_task(_watch(server, dispatcher, preparing, url))
     try:
         await server.serve(sockets=[address.listener])
     finally:
         watching.cancel()
 
 
-async def _watch(server: Server, desk: Desk, preparing: Future[None], url: str | None) -> None:
+async def _watch(server: Server, dispatcher: Dispatcher, preparing: Future[None], url: str | None) -> None:
     """Open the browser, and end the server if the sequence cannot be prepared."""
     opened = asyncio.wrap_future(preparing)
     try:
@@ -157,7 +159,7 @@ async def _watch(server: Server, desk: Desk, preparing: Future[None], url: str |
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
         await asyncio.wait({opened})
         if _has_failed(preparing):
-            if has_browser or desk.bulletin.readers:
+            if has_browser or dispatcher.bulletin.readers:
                 await asyncio.sleep(FAREWELL_SECONDS)
             server.should_exit = True
     finally:

@@ -19,7 +19,7 @@ from smalti.engine.covariance import Covariance
 from smalti.engine.equations import System
 from smalti.engine.relative_position import PairCentres
 from smalti.records import PairNumbers
-from smalti.suggestion.pair_survey import REACHES, Seen
+from smalti.suggestion.pair_survey import REACHES, SurveyedPairs
 
 YES_IMAGINED = np.array([50.0, 0.5, 0.1, 0.0, 0.0])
 NO_IMAGINED = np.array([1.0, 3.0, 3.0, 1.0, 1.0])
@@ -54,31 +54,31 @@ FURTHEST = 4.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Refusals:
+class NoAnswers:
     """The pairs that were refused, and where the mosaic has the centre of i in j."""
 
     covariance: Covariance
     pairs: PairNumbers  # (r, 2)
     centres: PairCentres
 
-    def discount(self, seen: Seen, reach: float, accepted: float) -> NDArray[np.float64]:
+    def discount(self, surveyed: SurveyedPairs, reach: float, accepted: float) -> NDArray[np.float64]:
         """Return how much less likely every pair (n,) is to be within reach, as a factor.
 
         The reach is in frame sizes; of the pairs that are within it, so many would have been accepted.
         """
-        left = np.ones(len(seen.pairs))
+        left = np.ones(len(surveyed.pairs))
         if not len(self.pairs):
             return left
-        size = reach * np.array([seen.centres.outline.width, seen.centres.outline.height])
-        place, refused_at = seen.centres.mean[:, 0], self.centres.mean[:, 0]
+        size = reach * np.array([surveyed.centres.outline.width, surveyed.centres.outline.height])
+        place, refused_at = surveyed.centres.mean[:, 0], self.centres.mean[:, 0]
         # Boxes that are thought to lie beside each other do not share much.
         refusal, pair = np.nonzero(_are_near(place, refused_at, size))
         factors = _left(
-            place[pair] - seen.centres.outline.centre,
-            seen.centres.cov[pair, 0, ::2],
-            refused_at[refusal] - seen.centres.outline.centre,
+            place[pair] - surveyed.centres.outline.centre,
+            surveyed.centres.cov[pair, 0, ::2],
+            refused_at[refusal] - surveyed.centres.outline.centre,
             self.centres.cov[refusal, 0, ::2],
-            self._difference(seen.pairs[pair], self.pairs[refusal]),
+            self._difference(surveyed.pairs[pair], self.pairs[refusal]),
             size,
             TRUSTED * accepted,
         )

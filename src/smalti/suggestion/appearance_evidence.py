@@ -22,7 +22,7 @@ from scipy.special import expit, logit
 
 from smalti.compiled import compiled
 from smalti.engine.estimate import Estimate
-from smalti.overlap.external_model import ExternalModel, PairwiseModel
+from smalti.overlap.external_model import ExternalModel, PairwiseModel, PoolableModel
 from smalti.overlap.threshold_scan import Batches
 from smalti.records import PairNumbers
 
@@ -33,16 +33,12 @@ MOST_NEIGHBOURS = 4
 """On either side: where the camera is slow, some of those within reach, evenly spread."""
 
 
-def steadied(external: ExternalModel, first: Estimate, chain: PairNumbers) -> ExternalModel:
-    """Return an external model by what is seen around frames, where it can tell; neighbours are joined by the chain."""
-    steady = getattr(external, "steadied", None)
-    if steady is None:
+def pooled(external: ExternalModel, first: Estimate, chain: PairNumbers) -> ExternalModel:
+    """Return an external model pooled over neighbouring frames of the chain; the model itself where it cannot pool."""
+    if not isinstance(external, PoolableModel):
         return external
     reach = frames_in_reach(first)
-    if not reach:
-        return external
-    found: ExternalModel = steady(neighbours(first.frames, chain, reach))
-    return found
+    return external.pooled(neighbours(first.frames, chain, reach)) if reach else external
 
 
 def frames_in_reach(first: Estimate) -> int:
@@ -161,16 +157,16 @@ def _learn_ratios(
 ) -> NDArray[np.float64]:
     """Return the ratios (steps, k) after some rounds, given to begin with."""
     steps, kinds = ratios.shape
-    believed = np.empty(kinds)
+    accepted = np.empty(kinds)
     for _ in range(ROUNDS):
         shares, squares = np.zeros((steps, kinds)), np.zeros(kinds)
         for n in range(len(step)):
             likely = 0.0
             for kind in range(kinds):
-                believed[kind] = prior[n, kind] * ratios[step[n], kind]
-                likely += believed[kind]
+                accepted[kind] = prior[n, kind] * ratios[step[n], kind]
+                likely += accepted[kind]
             for kind in range(kinds):
-                counted = weight[n] * believed[kind] / max(likely, TINY)
+                counted = weight[n] * accepted[kind] / max(likely, TINY)
                 shares[step[n], kind] += counted
                 squares[kind] += counted * counted
         for kind in range(kinds):
@@ -189,25 +185,25 @@ ROUNDED_UP = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
-class WeighedLooks:
+class WeighedAppearance:
     """The likelihood ratio of overlapping pairs, as a share of the largest, in the place of P^ext."""
 
-    looks: PairwiseModel
+    appearance: PairwiseModel
     evidence: Evidence
 
     @property
     def frames(self) -> int:
         """N."""
-        return self.looks.frames
+        return self.appearance.frames
 
     def probabilities(self) -> NDArray[np.float64]:
         """Return the shares of all pairs (N, N)."""
-        probabilities = self.looks.probabilities()
+        probabilities = self.appearance.probabilities()
         return self._share(probabilities.ravel()).reshape(probabilities.shape)
 
     def of_pairs(self, pairs: PairNumbers) -> NDArray[np.float64]:
         """Return the shares of pairs (n, 2)."""
-        return self._share(self.looks.of_pairs(pairs))
+        return self._share(self.appearance.of_pairs(pairs))
 
     def pairs_above(self, least: NDArray[np.float64], starts: NDArray[np.int64]) -> Batches:
         """Yield the pairs whose share reaches least[I, J], by pair of blocks, then i, then j."""
@@ -217,10 +213,10 @@ class WeighedLooks:
         lowest = np.append(0.0, expit(self.evidence.edges))
         step = np.searchsorted(reached, least)
         needed = np.where(step < len(shares), lowest[np.minimum(step, len(shares) - 1)], np.inf)
-        for pairs, bound in self.looks.pairs_above(needed, starts):
+        for pairs, bound in self.appearance.pairs_above(needed, starts):
             yield pairs, np.maximum(self._share(bound), self._share(np.maximum(bound - ROUNDED_UP, 0.0)))
 
-    def learn(self, overlapping: PairNumbers, apart: PairNumbers) -> WeighedLooks:
+    def learn(self, overlapping: PairNumbers, apart: PairNumbers) -> WeighedAppearance:
         """Return itself: what looks are worth is learned elsewhere."""
         return self
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from smalti.engine.relative_position import PairCentres
 from smalti.records import pair_key
-from smalti.suggestion.appearance_evidence import WeighedLooks
-from smalti.suggestion.expected_gain import LOST, Lessons
+from smalti.suggestion.appearance_evidence import WeighedAppearance
+from smalti.suggestion.expected_gain import LOST, ExpectedGain
 from smalti.suggestion.pair_search import search
-from smalti.suggestion.pair_survey import REACHES, Seen, probability_within
+from smalti.suggestion.pair_survey import REACHES, SurveyedPairs, probability_within
 from smalti.suggestion.posterior import NEGLIGIBLE, Posterior
 from smalti.suggestion.state_view import View
 
@@ -25,50 +25,52 @@ FAINTEST = 1e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prospect:
+class CandidatePairs:
     """The candidates of one state, and the pairs that matter."""
 
-    candidates: Seen
+    candidates: SurveyedPairs
     likely: NDArray[np.float64]  # (n,) of the candidates
-    mattering: Seen  # the candidates, and pairs near in time
+    mattering: SurveyedPairs  # the candidates, and pairs near in time
     weight: NDArray[np.float64]  # how many pairs that overlap each of these stands for
 
     @classmethod
-    def of(cls, view: View) -> Prospect:
+    def of(cls, view: View) -> CandidatePairs:
         """Look for candidates."""
-        found: Prospect | None = view.remembered.get("prospect")
+        found: CandidatePairs | None = view.remembered.get("candidates")
         if found is None:
-            found = view.remembered["prospect"] = cls._of(view)
+            found = view.remembered["candidates"] = cls._of(view)
         return found
 
-    def lessons(self, view: View) -> Lessons:
+    def expected_gain(self, view: View) -> ExpectedGain:
         """Find out what the candidates would teach."""
-        return Lessons.of(view.estimate, view.covariance, self.candidates, self.likely, self.mattering, self.weight)
+        return ExpectedGain.of(
+            view.estimate, view.covariance, self.candidates, self.likely, self.mattering, self.weight
+        )
 
     @classmethod
-    def _of(cls, view: View) -> Prospect:
+    def _of(cls, view: View) -> CandidatePairs:
         posterior = Posterior.of(view)
-        looks = WeighedLooks(view.steady, posterior.evidence)
+        appearance = WeighedAppearance(view.pooled, posterior.evidence)
         reward = AcceptedTimesSpread(posterior.acceptance)
-        candidates = Seen.of(view, search(view, looks, reward, CANDIDATES, faintest_share=FAINTEST).pairs)
-        likely = posterior.of_seen(candidates)
+        candidates = SurveyedPairs.of(view, search(view, appearance, reward, CANDIDATES, faintest_share=FAINTEST).pairs)
+        likely = posterior.of_surveyed(candidates)
         near = posterior.near
         known = np.isin(pair_key(*near.pairs.T), pair_key(*candidates.pairs.T))
         stand_for = np.where(known, 0.0, posterior.near_stand_for)
-        mattering = Seen.joined(candidates, near)
-        weight = np.append(likely, stand_for * posterior.of_seen(near))
+        mattering = SurveyedPairs.joined(candidates, near)
+        weight = np.append(likely, stand_for * posterior.of_surveyed(near))
         # Pairs of frames that nothing joins have no error yet.
         weight *= view.are_joined(mattering.pairs)
         return cls(candidates, likely, mattering, weight * _bounded(mattering))
 
 
-def _bounded(seen: Seen) -> NDArray[np.float64]:
+def _bounded(surveyed: SurveyedPairs) -> NDArray[np.float64]:
     """Return which share (n,) of the squared error of pairs counts.
 
     Errors beyond `LOST` all count about the same: a frame that is off by three of its widths is no worse than one that
     is off by one, and is not to be asked about until nothing is left to ask.
     """
-    spread, outline = seen.centres.spread, seen.centres.outline
+    spread, outline = surveyed.centres.spread, surveyed.centres.outline
     lost = LOST**2 * outline.area
     share: NDArray[np.float64] = lost / (lost + spread)
     return share

@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 from smalti.compiled import compiled_sums
 from smalti.engine.covariance import Covariance
 from smalti.engine.estimate import Estimate
-from smalti.engine.link_prediction import Relations
+from smalti.engine.link_prediction import PredictedLinks
 from smalti.engine.relative_position import PairCentres
 from smalti.geometry.outline import Outline
 from smalti.overlap.normal_probability import mean_between
-from smalti.suggestion.pair_survey import Seen
+from smalti.suggestion.pair_survey import SurveyedPairs
 
 LOADS = 64
 """Random loads: the drop is known to some 10 %, with much the same error for pairs that are alike."""
@@ -59,13 +59,13 @@ ENOUGH_LOOPS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Lessons:
+class ExpectedGain:
     """Candidates, and what a yes about each would teach; a value that changes as answers are supposed."""
 
     covariance: Covariance
-    links: Relations  # of the candidates (n)
+    links: PredictedLinks  # of the candidates (n)
     likely: NDArray[np.float64]  # (n,) how probably each is answered yes
-    foretold: NDArray[np.float64]  # (n, 8, 8): A H Aᵀ
+    predicted: NDArray[np.float64]  # (n, 8, 8): A H Aᵀ
     moved: NDArray[np.float64]  # (n, 8, LOADS): A H y
     joining: NDArray[np.float64]  # (n,): px², what joining two mosaics is worth; 0 for pairs on one
     squared_error: float  # px², of the pairs that matter
@@ -77,16 +77,16 @@ class Lessons:
         cls,
         estimate: Estimate,
         covariance: Covariance,
-        candidates: Seen,
+        candidates: SurveyedPairs,
         likely: NDArray[np.float64],
-        mattering: Seen,
+        mattering: SurveyedPairs,
         weight: NDArray[np.float64],
-    ) -> Lessons:
+    ) -> ExpectedGain:
         """Take candidates and how likely each is (n,), and the pairs that matter and how much each does (m,)."""
         outline = estimate.outline
         chosen, factor = draw(weight * mattering.centres.spread, weight, PAIRS_OF_LOADS)
         middles = shared_points(mattering.centres.chosen(chosen), outline)[0].mean(axis=1, keepdims=True)
-        errors = covariance.relations(mattering.pairs[chosen], middles)
+        errors = covariance.predicted_links(mattering.pairs[chosen], middles)
         loads = errors.loads(estimate.frames, factor[:, None, None] * _signs()[: len(chosen)])
         moves = covariance.carry(loads)
         moves /= math.sqrt(LOADS)
@@ -100,7 +100,7 @@ class Lessons:
         )
         points, share = shared_points(candidates.centres, outline)
         precision = np.sqrt(landmarks_of_a_frame(estimate) * share / POINTS)
-        links = covariance.relations(candidates.pairs, points, np.repeat(precision[:, None], POINTS, axis=1))
+        links = covariance.predicted_links(candidates.pairs, points, np.repeat(precision[:, None], POINTS, axis=1))
         joining = _worth_of_joining(estimate, candidates)
         moved = links.moved(moves)
         moved[joining > 0.0] = 0.0
@@ -108,7 +108,7 @@ class Lessons:
             covariance,
             links,
             likely,
-            covariance.of_relations(links),
+            covariance.of_predicted_links(links),
             moved,
             joining,
             expected,
@@ -118,9 +118,9 @@ class Lessons:
     @property
     def gains(self) -> NDArray[np.float64]:
         """By how much a yes about each candidate would lower the squared error (n,), px²."""
-        return _taught(_measured(self.foretold), self.moved) + self.joining
+        return _taught(_measured(self.predicted), self.moved) + self.joining
 
-    def suppose(self, n: int) -> Lessons:
+    def suppose(self, n: int) -> ExpectedGain:
         """Return the lessons that are left if candidate n is asked: as much of its link as it is likely to be had."""
         part = float(self.likely[n])
         asked = np.where(np.arange(len(self.likely)) == n, 0.0, self.likely)
@@ -130,7 +130,7 @@ class Lessons:
             same = (np.sort(ends, axis=1) == np.sort(ends[n])).all(axis=1)
             return replace(self, likely=asked, joining=np.where(same, (1.0 - part) * self.joining, self.joining))
         rows = 2 * POINTS
-        root = np.linalg.cholesky(_measured(part * self.foretold[n]))
+        root = np.linalg.cholesky(_measured(part * self.predicted[n]))
         loads = self.links[n : n + 1].loads(self.covariance.frames, np.eye(rows)[None])
         crossed = self.links.moved(self.covariance.carry(loads))  # A H Aᵀ with that of candidate n
         crossed[self.joining > 0.0] = 0.0
@@ -139,13 +139,13 @@ class Lessons:
         common = math.sqrt(part) * crossed @ np.linalg.inv(root).T
         told = np.linalg.solve(root, math.sqrt(part) * self.moved[n])
         # No answer tells more than there is to know: only rounding says otherwise, and would grow from one to the next.
-        own = np.diagonal(self.foretold, axis1=1, axis2=2)
+        own = np.diagonal(self.predicted, axis1=1, axis2=2)
         common *= _at_most_all(own, np.sum(common**2, axis=2))[..., None]
         told *= _at_most_all(np.array(self.squared_error), np.sum(told**2))
         return replace(
             self,
             likely=asked,
-            foretold=_clipped(self.foretold - common @ np.swapaxes(common, 1, 2)),
+            predicted=_clipped(self.predicted - common @ np.swapaxes(common, 1, 2)),
             moved=self.moved - common @ told,
             squared_error=max(self.squared_error - float(np.sum(told**2)), 0.0),
             supposed=(*self.supposed, common),
@@ -184,7 +184,7 @@ def landmarks_of_a_frame(estimate: Estimate) -> float:
     return float(np.median(count / shown.prod(axis=1)))
 
 
-def _worth_of_joining(estimate: Estimate, candidates: Seen) -> NDArray[np.float64]:
+def _worth_of_joining(estimate: Estimate, candidates: SurveyedPairs) -> NDArray[np.float64]:
     """Return what a yes is worth (n,), px², that joins two mosaics: frames of the smaller one are lost now."""
     part = estimate.part[candidates.pairs]
     smaller = np.bincount(estimate.part)[part].min(axis=1)
@@ -252,10 +252,10 @@ def _at_most_all(known: NDArray[np.float64], told: NDArray[np.float64]) -> NDArr
     return np.sqrt(share)
 
 
-def _measured(foretold: NDArray[np.float64]) -> NDArray[np.float64]:
+def _measured(predicted: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return I + A H Aᵀ (..., k, k), with room for the rounding of what is foretold endlessly badly."""
-    rounding = ROUNDING * np.trace(foretold, axis1=-2, axis2=-1)[..., None, None]
-    measured: NDArray[np.float64] = foretold + (1.0 + rounding) * np.eye(foretold.shape[-1])
+    rounding = ROUNDING * np.trace(predicted, axis1=-2, axis2=-1)[..., None, None]
+    measured: NDArray[np.float64] = predicted + (1.0 + rounding) * np.eye(predicted.shape[-1])
     return measured
 
 

@@ -36,7 +36,7 @@ FURTHEST = 4.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class SurveyedPairs:
     """What is known of pairs (n, 2) by their place and by their looks."""
 
     pairs: PairNumbers
@@ -45,12 +45,12 @@ class Seen:
     external: NDArray[np.float64]  # P^ext before any answer
 
     @classmethod
-    def of(cls, view: View, pairs: PairNumbers) -> Seen:
+    def of(cls, view: View, pairs: PairNumbers) -> SurveyedPairs:
         """Look at pairs. Of frames on different mosaics, the place tells how common overlaps are, and no more."""
         centres = view.covariance.of_pairs(pairs)
         within = probability_within(centres)
         within[~view.are_joined(pairs)] = np.minimum(REACHES**2 / view.extent, 1.0)
-        return cls(pairs, centres, within, view.steady.of_pairs(pairs))
+        return cls(pairs, centres, within, view.pooled.of_pairs(pairs))
 
     @property
     def position(self) -> NDArray[np.float64]:
@@ -58,7 +58,7 @@ class Seen:
         return self.within[:, 0]
 
     @classmethod
-    def joined(cls, first: Seen, second: Seen) -> Seen:
+    def joined(cls, first: SurveyedPairs, second: SurveyedPairs) -> SurveyedPairs:
         """Put pairs that were looked at together."""
         mean = np.concatenate([first.centres.mean, second.centres.mean])
         cov = np.concatenate([first.centres.cov, second.centres.cov])
@@ -69,8 +69,10 @@ class Seen:
             np.concatenate([first.external, second.external]),
         )
 
-    def __getitem__(self, chosen: slice | NDArray[np.int64]) -> Seen:
-        return Seen(self.pairs[chosen], self.centres.chosen(chosen), self.within[chosen], self.external[chosen])
+    def __getitem__(self, chosen: slice | NDArray[np.int64]) -> SurveyedPairs:
+        return SurveyedPairs(
+            self.pairs[chosen], self.centres.chosen(chosen), self.within[chosen], self.external[chosen]
+        )
 
 
 @cache

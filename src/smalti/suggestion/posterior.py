@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.records import Pair, PairNumbers
-from smalti.suggestion.answer_model import Refusals, acceptance
+from smalti.suggestion.answer_model import NoAnswers, acceptance
 from smalti.suggestion.appearance_evidence import Evidence, update
-from smalti.suggestion.pair_survey import REACHES, Seen, far_pairs, near_pairs
+from smalti.suggestion.pair_survey import REACHES, SurveyedPairs, far_pairs, near_pairs
 from smalti.suggestion.state_view import View
 
 FAINTEST = 1e-12
@@ -24,7 +24,7 @@ NEGLIGIBLE = 0.02
 """A kind of pairs of which fewer get a yes is not looked for."""
 
 
-Learned = tuple[Evidence, NDArray[np.float64], Refusals, Seen, NDArray[np.float64]]
+Learned = tuple[Evidence, NDArray[np.float64], NoAnswers, SurveyedPairs, NDArray[np.float64]]
 """The fields of a posterior but for the view."""
 
 
@@ -35,8 +35,8 @@ class Posterior:
     view: View
     evidence: Evidence
     acceptance: NDArray[np.float64]  # (kinds,)
-    refusals: Refusals
-    near: Seen
+    no_answers: NoAnswers
+    near: SurveyedPairs
     near_stand_for: NDArray[np.float64]
 
     @classmethod
@@ -52,36 +52,36 @@ class Posterior:
     def _learn(cls, view: View) -> Learned:
         near, stand_for = near_pairs(view.frames)
         far = far_pairs(view.frames)
-        seen = Seen.of(view, np.concatenate([near, far]))
+        surveyed = SurveyedPairs.of(view, np.concatenate([near, far]))
         total = view.frames * (view.frames - 1) / 2 - stand_for.sum()
         weight = np.append(stand_for, np.full(len(far), max(total, 0.0) / max(len(far), 1)))
-        within = seen.within.copy()
-        within[view.is_linked(seen.pairs)] = 1.0
-        evidence = Evidence.learn(seen.external, weight, kinds(within))
-        refused = Seen.of(view, view.refused)
+        within = surveyed.within.copy()
+        within[view.is_linked(surveyed.pairs)] = 1.0
+        evidence = Evidence.learn(surveyed.external, weight, kinds(within))
+        refused = SurveyedPairs.of(view, view.refused)
         accepted = acceptance(view.estimate.system, update(kinds(refused.within), evidence.of(refused.external)))
-        refusals = Refusals(view.covariance, view.refused, refused.centres)
-        return evidence, accepted, refusals, seen[: len(near)], stand_for
+        no_answers = NoAnswers(view.covariance, view.refused, refused.centres)
+        return evidence, accepted, no_answers, surveyed[: len(near)], stand_for
 
-    def of_seen(self, seen: Seen) -> NDArray[np.float64]:
+    def of_surveyed(self, surveyed: SurveyedPairs) -> NDArray[np.float64]:
         """Return the probability (n,) of pairs that were looked at; of those that were answered, what is known."""
-        prior = self._discounted(seen)
+        prior = self._discounted(surveyed)
         probability: NDArray[np.float64] = np.sum(
-            update(prior, self.evidence.of(seen.external)) * self.acceptance, axis=1
+            update(prior, self.evidence.of(surveyed.external)) * self.acceptance, axis=1
         )
-        probability[self.view.is_settled(seen.pairs)] = 0.0
-        probability[self.view.is_linked(seen.pairs)] = 1.0
+        probability[self.view.is_settled(surveyed.pairs)] = 0.0
+        probability[self.view.is_linked(surveyed.pairs)] = 1.0
         return probability
 
-    def _discounted(self, seen: Seen) -> NDArray[np.float64]:
+    def _discounted(self, surveyed: SurveyedPairs) -> NDArray[np.float64]:
         """Return how probably pairs are of each kind (n, kinds) by their place, given what was refused beside them.
 
         What is less likely to be accepted is as much more likely to be what would not be.
         """
-        prior = kinds(seen.within)
+        prior = kinds(surveyed.within)
         accepted = self.acceptance > NEGLIGIBLE
         for kind in np.flatnonzero(accepted[:-1]):
-            prior[:, kind] *= self.refusals.discount(seen, REACHES[kind], self.acceptance[kind])
+            prior[:, kind] *= self.no_answers.discount(surveyed, REACHES[kind], self.acceptance[kind])
         rest, total = prior[:, ~accepted], prior.sum(axis=1, keepdims=True)
         unlike = rest.sum(axis=1, keepdims=True)
         prior[:, ~accepted] = rest * (1.0 + (1.0 - total) / np.maximum(unlike, FAINTEST))
@@ -92,17 +92,17 @@ class Posterior:
         """Return the probability of pairs (n, 2), i ≤ j."""
         probability = np.ones(len(pairs))
         apart = pairs[:, 0] != pairs[:, 1]
-        probability[apart] = self.of_seen(Seen.of(self.view, pairs[apart]))
+        probability[apart] = self.of_surveyed(SurveyedPairs.of(self.view, pairs[apart]))
         return probability
 
     def reasons(self, pair: Pair) -> dict[str, float]:
         """Say of a pair how likely it is to overlap, by place alone and by looks alone, and how well it is known."""
-        seen = Seen.of(self.view, np.array([[pair.i, pair.j]]))
+        surveyed = SurveyedPairs.of(self.view, np.array([[pair.i, pair.j]]))
         return {
-            "overlap": float(self.of_seen(seen)[0]),
-            "position": float(seen.position[0]),
-            "external": float(seen.external[0]),
-            "spread_px": float(np.sqrt(seen.centres.spread[0])),
+            "overlap": float(self.of_surveyed(surveyed)[0]),
+            "position": float(surveyed.position[0]),
+            "external": float(surveyed.external[0]),
+            "spread_px": float(np.sqrt(surveyed.centres.spread[0])),
         }
 
 

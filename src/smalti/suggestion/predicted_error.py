@@ -23,9 +23,9 @@ from smalti.engine.row_covariance import LEAST_CHECKED
 from smalti.engine.variance_components import CHAIN, MATCHER, scatter
 from smalti.overlap.external_model import PairwiseModel
 from smalti.records import PairNumbers, pair_key
-from smalti.suggestion.candidates import Prospect
-from smalti.suggestion.expected_gain import POINTS, Lessons, draw, shared_points
-from smalti.suggestion.pair_survey import Seen
+from smalti.suggestion.candidates import CandidatePairs
+from smalti.suggestion.expected_gain import POINTS, ExpectedGain, draw, shared_points
+from smalti.suggestion.pair_survey import SurveyedPairs
 from smalti.suggestion.posterior import Posterior
 from smalti.suggestion.state_view import View
 from smalti.suggestion.strategy import Smalti
@@ -47,7 +47,7 @@ PAIRS_SAMPLED, PAIRS_OF_ERROR = 15_000, 2000
 LEAST_ERROR_PX = 0.1
 """However many landmarks agree: those of an interpolated image share an error of some hundredths of a pixel."""
 
-AS_FORETOLD, LARGEST_SURPRISE = 5.0, 4.0
+AS_PREDICTED, LARGEST_SURPRISE = 5.0, 4.0
 """Loops that are taken to miss the mosaic by just as much as foretold, before any has told. Times that, what one loop
 counts for at most."""
 
@@ -58,30 +58,30 @@ LEAST_PROGRESS = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Outlook:
+class Prediction:
     """What the mosaic says of its own error, in px, without ground truth."""
 
     error_px: float  # RMS, over what frames that are likely to overlap both show
     bound_px: float  # above the real one nine times of ten
-    lessons: Lessons | None  # None where no two frames are on one mosaic
+    expected_gain: ExpectedGain | None  # None where no two frames are on one mosaic
     lasting_px: float = 0.0  # what is left of the error when every place is known
 
     @classmethod
-    def of(cls, view: View) -> Outlook:
+    def of(cls, view: View) -> Prediction:
         """Foretell."""
-        prospect, state = Prospect.of(view), view.estimate
-        if not prospect.weight.any():
+        considered, state = CandidatePairs.of(view), view.estimate
+        if not considered.weight.any():
             return cls(0.0, 0.0, None)
-        lessons = prospect.lessons(view)
-        by_links, cautious = squared_errors(view)
+        expected_gain = considered.expected_gain(view)
+        by_links, conservative = squared_errors(view)
         misfit = misfit_px(state) ** 2
         lasting = misfit + LEAST_ERROR_PX**2
         square = calibration(state) * by_links + lasting
         # The square of the error is a sum of squared normal variables, much like a gamma variable of the same moments.
         of_model = MODEL_VARIANCE + OF_GROWTH * math.log(state.knowledge.growth) ** 2 + misfit / square
-        shape = 1.0 / (lessons.variation + state.noise_variance + of_model)
-        bound = math.sqrt(square * float(gammaincinv(shape, CONFIDENCE)) / shape + cautious - by_links)
-        return cls(math.sqrt(square), bound, lessons, math.sqrt(lasting))
+        shape = 1.0 / (expected_gain.variation + state.noise_variance + of_model)
+        bound = math.sqrt(square * float(gammaincinv(shape, CONFIDENCE)) / shape + conservative - by_links)
+        return cls(math.sqrt(square), bound, expected_gain, math.sqrt(lasting))
 
     @cached_property
     def ahead_px(self) -> dict[int, float]:
@@ -95,17 +95,17 @@ class Outlook:
 
     def look_ahead(self, pause: Callable[[], None] = lambda: None) -> dict[int, float]:
         """Return `ahead_px`, which takes a while: `pause` is called after every answer that is supposed."""
-        if self.lessons is None:
+        if self.expected_gain is None:
             return dict.fromkeys(AHEAD, self.error_px)
         left = [self.error_px]
-        for *_, after in Smalti().choose(self.lessons, max(AHEAD)):
+        for *_, after in Smalti().choose(self.expected_gain, max(AHEAD)):
             left.append(self.error_left_px(after.squared_error))
             pause()
         return {answers: left[min(answers, len(left) - 1)] for answers in AHEAD}
 
     def error_left_px(self, squared_error: float) -> float:
         """Return the error if answers leave so much of what the lessons say it is, px²."""
-        share = 0.0 if self.lessons is None else squared_error / max(self.lessons.squared_error, TINY)
+        share = 0.0 if self.expected_gain is None else squared_error / max(self.expected_gain.squared_error, TINY)
         return math.sqrt(self.lasting_px**2 + share * (self.error_px**2 - self.lasting_px**2))
 
     def is_worth(self, ahead_px: Mapping[int, float]) -> bool:
@@ -130,7 +130,7 @@ def calibration(state: Estimate) -> float:
     expected = np.sum(np.where(checked, 1.0 / values, 0.0), axis=1)
     squares = np.minimum(np.sum(np.where(checked, missed**2, 0.0), axis=1), LARGEST_SURPRISE * expected)
     # As if so many loops had missed it by just as much.
-    usual = AS_FORETOLD * float(np.mean(expected)) if len(expected) else 1.0
+    usual = AS_PREDICTED * float(np.mean(expected)) if len(expected) else 1.0
     return float((squares.sum() + usual) / (expected.sum() + usual))
 
 
@@ -153,22 +153,22 @@ def squared_errors(view: View) -> tuple[float, float]:
 
     The second number is that of the cautious one.
     """
-    sample = Sample.of(view, view.steady, PAIRS_SAMPLED)
-    seen = Seen.of(view, sample.pairs)
-    points, share = shared_points(seen.centres, view.outline)
-    weight = sample.stands_for * Posterior.of(view).of_seen(seen) * share
+    sample = Sample.of(view, view.pooled, PAIRS_SAMPLED)
+    surveyed = SurveyedPairs.of(view, sample.pairs)
+    points, share = shared_points(surveyed.centres, view.outline)
+    weight = sample.stands_for * Posterior.of(view).of_surveyed(surveyed) * share
     weight *= view.are_joined(sample.pairs)
     if not weight.any():
         return 0.0, 0.0
-    chosen, factor = draw(weight * seen.centres.spread, weight, PAIRS_OF_ERROR)
+    chosen, factor = draw(weight * surveyed.centres.spread, weight, PAIRS_OF_ERROR)
 
     def mean_square(covariance: Covariance) -> float:
-        covariances = covariance.of_relations(covariance.relations(seen.pairs[chosen], points[chosen]))
+        covariances = covariance.of_predicted_links(covariance.predicted_links(surveyed.pairs[chosen], points[chosen]))
         # Of four points, the mean.
         return float(np.sum(factor**2 * np.trace(covariances, axis1=1, axis2=2))) / POINTS
 
     square = mean_square(view.estimate.covariance)
-    return square, square if view.estimate.doubt is None else mean_square(view.estimate.cautious_covariance)
+    return square, square if view.estimate.doubt is None else mean_square(view.estimate.conservative_covariance)
 
 
 ALL_WITHIN = 1.8
@@ -195,7 +195,7 @@ class Sample:
     certain: NDArray[np.float64]  # how likely the answered ones are to overlap
 
     @classmethod
-    def of(cls, view: View, looks: PairwiseModel, wanted: int) -> Self:
+    def of(cls, view: View, appearance: PairwiseModel, wanted: int) -> Self:
         """Return all pairs, or where they are too many about as many as wanted, which depend on the state alone."""
         linked = view.linked
         answered = np.unique(np.concatenate([linked, view.settled]), axis=0)
@@ -206,7 +206,7 @@ class Sample:
             others = _pairs_numbered(np.delete(np.arange(total), i * (i - 1) // 2 + j), view.frames)
             stands_for = np.ones(len(others))
         else:
-            others, stands_for = _sample_strata(view, looks, wanted)
+            others, stands_for = _sample_strata(view, appearance, wanted)
             unknown = ~np.isin(pair_key(*others.T), pair_key(*answered.T))
             others, stands_for = others[unknown], stands_for[unknown]
         return cls(np.concatenate([answered, others]), np.concatenate([np.ones(len(answered)), stands_for]), certain)
@@ -220,13 +220,13 @@ def _combine(position: NDArray[np.float64], external: NDArray[np.float64], base_
         return np.nan_to_num(together / (together + apart))
 
 
-def _sample_strata(view: View, looks: PairwiseModel, wanted: int) -> tuple[PairNumbers, NDArray[np.float64]]:
+def _sample_strata(view: View, appearance: PairwiseModel, wanted: int) -> tuple[PairNumbers, NDArray[np.float64]]:
     """Return pairs (n, 2) evenly spread over every two stretches, and for how many each stands."""
     strata = _Strata.of(view.covariance.stretches.starts)
     probes = max(int(PROBES * wanted) // len(strata.sizes), FEWEST_PROBES)
     probed, of_probed = strata.take(np.minimum(strata.sizes, probes))
     begins = np.flatnonzero(np.diff(of_probed, prepend=-1))
-    alike = np.maximum.reduceat(looks.of_pairs(probed), begins)
+    alike = np.maximum.reduceat(appearance.of_pairs(probed), begins)
     likely = _likely(view)[strata.first, strata.second]
     closeness = LEAST_CLOSELY + _combine(likely, alike, float(np.average(likely, weights=strata.sizes)))
     counts = _share_out(strata.sizes, closeness, wanted)

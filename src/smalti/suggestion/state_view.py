@@ -59,18 +59,18 @@ class View:
         answered: Answered,
         given_up: GivenUp | None = None,
         only: PairNumbers | None = None,
-        steady: ExternalModel | None = None,
+        pooled: ExternalModel | None = None,
         *,
-        cautious: bool = False,
+        conservative: bool = False,
     ) -> None:
         """`untrained` is the external model before any answer, `steady` the same by what is seen around frames.
 
         No other pairs than `only` (n, 2) may be asked. A `cautious` one doubts links that nobody confirms.
         """
         self.estimate = estimate
-        self._cautious = cautious
+        self._conservative = conservative
         self._untrained = untrained
-        self._steady = untrained if steady is None else steady
+        self._pooled = untrained if pooled is None else pooled
         self.answered = answered
         self.given_up = given_up
         self.only = only
@@ -92,14 +92,14 @@ class View:
         return self._untrained.learn(self.answered.overlapping, self.answered.apart)
 
     @cached_property
-    def steady(self) -> PairwiseModel:
+    def pooled(self) -> PairwiseModel:
         """The external model before any answer, by what is seen around frames, pair by pair."""
-        return pairwise(self._steady)
+        return pairwise(self._pooled)
 
     @property
     def covariance(self) -> Covariance:
         """How surely frames lie to each other."""
-        return self.estimate.cautious_covariance if self._cautious else self.estimate.covariance
+        return self.estimate.conservative_covariance if self._conservative else self.estimate.covariance
 
     @property
     def linked(self) -> PairNumbers:
@@ -167,7 +167,7 @@ class View:
         return self.covariance.centres
 
     @cached_property
-    def looks(self) -> PairwiseModel:
+    def appearance(self) -> PairwiseModel:
         """P^ext, pair by pair."""
         return pairwise(self.external)
 

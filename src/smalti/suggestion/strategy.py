@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from smalti.records import Pair, Suggestion
-from smalti.suggestion.candidates import Prospect
-from smalti.suggestion.expected_gain import Lessons
+from smalti.suggestion.candidates import CandidatePairs
+from smalti.suggestion.expected_gain import ExpectedGain
 from smalti.suggestion.state_view import View
 
 
 class Strategy(Protocol):
-    """Ranks the pairs that may be asked.
-
-    An attribute it may have besides: `joint`, if the pairs that it ranks are meant to be asked together.
-    """
+    """Ranks the pairs that may be asked."""
 
     @property
     def name(self) -> str:
@@ -28,6 +25,16 @@ class Strategy(Protocol):
 
     def rank(self, view: View, top: int) -> list[Suggestion]:
         """Return at most `top` candidates, best first; none if it has nothing to ask."""
+        ...
+
+
+@runtime_checkable
+class JointStrategy(Strategy, Protocol):
+    """A strategy that ranks pairs for a batch: each pair is the best one if those before it are asked as well."""
+
+    @property
+    def joint(self) -> bool:
+        """Whether it does."""
         ...
 
 
@@ -45,36 +52,36 @@ class Smalti:
 
     def rank(self, view: View, top: int) -> list[Suggestion]:
         """Return the best pairs, chosen jointly: each is the best if those before it are asked as well."""
-        prospect = Prospect.of(view)
-        if not len(prospect.candidates.pairs):
+        considered = CandidatePairs.of(view)
+        if not len(considered.candidates.pairs):
             return []
-        candidates = prospect.candidates
+        candidates = considered.candidates
         return [
             Suggestion(
                 Pair(*map(int, candidates.pairs[best])),
                 worth,
                 reasons={
-                    "overlap": float(prospect.likely[best]),
+                    "overlap": float(considered.likely[best]),
                     "position": float(candidates.position[best]),
                     "external": float(candidates.external[best]),
                     "drop_px2": drop,
                 },
             )
-            for best, worth, drop, _ in self.choose(prospect.lessons(view), top)
+            for best, worth, drop, _ in self.choose(considered.expected_gain(view), top)
         ]
 
-    def choose(self, lessons: Lessons, count: int) -> Iterator[tuple[int, float, float, Lessons]]:
+    def choose(self, expected_gain: ExpectedGain, count: int) -> Iterator[tuple[int, float, float, ExpectedGain]]:
         """Yield candidates one by one: its number, its worth, the drop by a yes, and what is left to be learned."""
-        for _ in range(min(count, len(lessons.likely))):
-            gains = lessons.gains
-            worth = self.worth(lessons.likely, gains)
+        for _ in range(min(count, len(expected_gain.likely))):
+            gains = expected_gain.gains
+            worth = self.worth(expected_gain.likely, gains)
             best = int(np.argmax(worth))
             if worth[best] <= 0.0:
                 return
             found = best, float(worth[best]), float(gains[best])
             if count > 1:
-                lessons = lessons.suppose(best)
-            yield (*found, lessons)
+                expected_gain = expected_gain.suppose(best)
+            yield (*found, expected_gain)
 
     def worth(self, likely: NDArray[np.float64], gains: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what candidates are ranked by (n,): the expected drop of the squared error, px², by its cost."""

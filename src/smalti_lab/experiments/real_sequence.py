@@ -17,7 +17,7 @@ from smalti.agents.agent import Agent, PrecomputedAgent
 from smalti.agents.matcher import KeypointAgent
 from smalti.appearance.visual_words import signatures_of, strongest_of_cells
 from smalti.building.chain import register_chain
-from smalti.building.matcher_choice import Sight
+from smalti.building.matcher_choice import FrameViews
 from smalti.errors import InputError, OutputError, UsageError
 from smalti.frames.pixels import in_gray
 from smalti.frames.source import open_source
@@ -222,8 +222,10 @@ def _path(folder: Path, name: str, frames: int) -> Path:
 def match_all(folder: Path, frames: int) -> Matches:
     """Match all pairs of the first frames; of the keypoints, those are returned that words are made of."""
     with open_source(folder) as source:
-        outline, sight = Outline.of_pixels(source.width, source.height), Sight(source, "auto")
-        keypoints = [find_keypoints(in_gray(image), sight.mask(image)) for _, image in source.read_many(range(frames))]
+        outline, frame_views = Outline.of_pixels(source.width, source.height), FrameViews(source, "auto")
+        keypoints = [
+            find_keypoints(in_gray(image), frame_views.mask(image)) for _, image in source.read_many(range(frames))
+        ]
     agent = KeypointAgent(keypoints.__getitem__, outline)
     answers = (agent.answer(Pair(i, j)) for i, j in combinations(range(frames), 2))
     found = [answer.landmarks for answer in answers if answer.landmarks is not None]

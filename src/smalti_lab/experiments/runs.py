@@ -44,7 +44,7 @@ class RunSettings:
     family: str
     strategy: str
     seed: int
-    looks: str = "own"
+    appearance: str = "own"
     chain_noise: float = 1.0  # the chain's real noise, in units of what its landmarks say
     batch: int = 1
 
@@ -87,7 +87,7 @@ def perform(settings: RunSettings, pictured: bool, on_answer: Callable[[], None]
     """
     experiment = experiment_named(settings.experiment).make(settings.frames, settings.seed, folder)
     agent = experiment.agent(settings.seed, chain_noise=settings.chain_noise)
-    external = looks_named(settings.looks)(experiment, np.random.default_rng([settings.seed, 2]))
+    external = appearance_named(settings.appearance)(experiment, np.random.default_rng([settings.seed, 2]))
     method = Method(settings.strategy, settings.family)
     begin = time.perf_counter()
     state = experiment.start(agent, external, method, StopRule(budget=settings.queries))
@@ -195,11 +195,11 @@ MISSED, MISTAKEN = 0.15, 0.03
 """Of the pairs that overlap, and of those that do not: what an overconfident model is wrong about."""
 
 
-def looks_named(name: str) -> Callable[[Experiment, np.random.Generator], ExternalModel]:
+def appearance_named(name: str) -> Callable[[Experiment, np.random.Generator], ExternalModel]:
     """Look up what makes the external model of an experiment."""
-    if name not in LOOKS:
-        raise UnknownNameError("kind of looks", name, LOOKS)
-    return LOOKS[name]
+    if name not in APPEARANCES:
+        raise UnknownNameError("kind of appearance", name, APPEARANCES)
+    return APPEARANCES[name]
 
 
 def _own(experiment: Experiment, _rng: np.random.Generator) -> ExternalModel:
@@ -229,7 +229,7 @@ def _overconfident(experiment: Experiment, rng: np.random.Generator) -> External
     return FixedProbabilities(np.where(overlap ^ wrong, SURE, 1.0 - SURE))
 
 
-LOOKS: dict[str, Callable[[Experiment, np.random.Generator], ExternalModel]] = {
+APPEARANCES: dict[str, Callable[[Experiment, np.random.Generator], ExternalModel]] = {
     "own": _own,
     "none": _none,
     "uninformative": _uninformative,

@@ -18,7 +18,7 @@ from smalti.errors import SmaltiError, UsageError
 from smalti_lab.experiments.experiment import experiment_named
 from smalti_lab.experiments.methods import SMALTI, Method
 from smalti_lab.experiments.run_store import UNFINISHED, keep, load, make_folder
-from smalti_lab.experiments.runs import Run, RunSettings, looks_named, perform
+from smalti_lab.experiments.runs import Run, RunSettings, appearance_named, perform
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class StudySettings:
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
     strategies: tuple[str, ...] = ("paper", "external-only", "position-only", "elibol", "sawhney")
     family: str | None = None  # of the maps; None: what is usual for the experiment and the method
-    looks: str = "own"
+    appearance: str = "own"
     chain_noise: float = 1.0
     batch: int = 1
 
@@ -39,7 +39,7 @@ class StudySettings:
         if not 0.0 < self.chain_noise < math.inf:
             raise UsageError(f"a chain's noise of {self.chain_noise} times what it says: give a positive number")
         experiment_named(self.experiment).check(self.frames, self.chain_noise)
-        looks_named(self.looks)
+        appearance_named(self.appearance)
         for name in self.strategies:
             Method(name, self.family_of(name))
         for what, values in (("strategies", self.strategies), ("seeds", self.seeds)):
@@ -82,7 +82,7 @@ class StudySettings:
             self.family_of(strategy),
             strategy,
             seed,
-            self.looks,
+            self.appearance,
             self.chain_noise,
             self.batch,
         )

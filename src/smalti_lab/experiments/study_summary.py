@@ -28,7 +28,7 @@ def summarise(settings: StudySettings, runs: list[Run]) -> dict[str, Any]:
         "queries": settings.queries,
         "seeds": list(settings.seeds),
         "family": {name: settings.family_of(name) for name in settings.strategies},
-        "looks": settings.looks,
+        "appearance": settings.appearance,
         "chain_noise": settings.chain_noise,
         "batch": settings.batch,
         "level_to_reach_px": {str(seed): level for seed, level in levels.items()},

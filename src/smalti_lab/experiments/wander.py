@@ -25,7 +25,7 @@ REACHED = 120.0
 LARGEST_TURN = 0.3
 """Radians a step: the camera's path is smooth."""
 
-STEADINESS = 0.8
+SPEED_TOLERANCE = 0.8
 """How much of the turn of one step is left in the next."""
 
 UNREST = 0.05
@@ -74,7 +74,7 @@ def walk(frames: int, radius: float, rng: np.random.Generator) -> Points:
             aim = _anywhere(radius, rng)
         towards = math.remainder(math.atan2(aim[1] - y, aim[0] - x) - heading, 2.0 * math.pi)
         wanted = max(-LARGEST_TURN, min(LARGEST_TURN, towards))
-        turn = STEADINESS * turn + (1.0 - STEADINESS) * wanted + rng.normal(0.0, UNREST)
+        turn = SPEED_TOLERANCE * turn + (1.0 - SPEED_TOLERANCE) * wanted + rng.normal(0.0, UNREST)
         heading += turn
         positions[n] = x + STEP * math.cos(heading), y + STEP * math.sin(heading)
     return positions

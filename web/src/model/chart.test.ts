@@ -78,11 +78,11 @@ test("the nearest error to a number of answers is found where some are missing",
   expect([-3, 0.4, 2.6, 6, 7, 99].map((answers) => nearest(errors, answers))).toEqual([0, 0, 2, 2, 3, 3]);
 });
 
-test("what was foretold is ahead until so many answers are given", () => {
+test("what was predicted is ahead until so many answers are given", () => {
   const ahead = [7, 12, 22].map((answers) => ({ answers, predicted_px: 1 }));
-  const outlook = { answers: 2, bound_px: 3, ahead, worth_going_on: true };
-  expect(stillAhead(errorsOf(3, 3, 3), outlook)).toEqual(ahead);
-  expect(stillAhead(errorsOf(...Array(8).fill(3)), outlook)).toEqual(ahead.slice(1));
+  const prediction = { answers: 2, bound_px: 3, ahead, worth_going_on: true };
+  expect(stillAhead(errorsOf(3, 3, 3), prediction)).toEqual(ahead);
+  expect(stillAhead(errorsOf(...Array(8).fill(3)), prediction)).toEqual(ahead.slice(1));
   expect(stillAhead(errorsOf(3), null)).toEqual([]);
 });
 

@@ -1,5 +1,5 @@
 /** The predicted error against answers: axes, ticks, and the place of a value. */
-import type { ErrorAfter, Outlook } from "./messages";
+import type { ErrorAfter, Prediction } from "./messages";
 
 /** One direction of a chart: from values to CSS px and back. */
 export interface Axis {
@@ -51,10 +51,10 @@ export function wholeTicks(axis: Axis, most: number): number[] {
   return ticks(axis, most).filter((value) => Number.isInteger(value));
 }
 
-/** Errors that were foretold, as far as they are still ahead. */
-export function stillAhead(errors: readonly ErrorAfter[], outlook: Outlook | null): readonly ErrorAfter[] {
+/** Errors that were predicted, as far as they are still ahead. */
+export function stillAhead(errors: readonly ErrorAfter[], prediction: Prediction | null): readonly ErrorAfter[] {
   const last = errors.at(-1)?.answers ?? 0;
-  return outlook === null ? [] : outlook.ahead.filter(({ answers }) => answers > last);
+  return prediction === null ? [] : prediction.ahead.filter(({ answers }) => answers > last);
 }
 
 /** The error that is nearest to a number of answers, by its place in the list; there is at least one. */

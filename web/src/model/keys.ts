@@ -33,7 +33,7 @@ export type Command =
   | "mosaic"
   | "overview"
   | "exports"
-  | "conclude"
+  | "finish"
   | "theme"
   | "help";
 
@@ -72,7 +72,7 @@ export const BINDINGS: readonly Binding[] = [
   { command: "reject", keys: ["r"], words: "hide the matcher’s proposal", group: "Answer" },
   { command: "undo", keys: ["z", "Ctrl+z"], words: "undo what was drawn last, or the last answer", group: "Answer" },
   { command: "redo", keys: ["Shift+z", "Ctrl+y", "Ctrl+Shift+z"], words: "redo", group: "Answer" },
-  { command: "conclude", keys: ["e"], words: "stop here: finish the mosaic and the report", group: "Answer" },
+  { command: "finish", keys: ["e"], words: "stop here: finish the mosaic and the report", group: "Answer" },
 
   { command: "next", keys: ["Escape"], words: "let go; then: back to the suggested pair", group: "Going about" },
   { command: "go", keys: ["g"], words: "look at two frames by their numbers", group: "Going about" },

@@ -23,7 +23,7 @@ const question: Question = {
   suggested: true,
   overlap: 0.5,
   position: 0.5,
-  looks: 0.5,
+  appearance: 0.5,
   joined: true,
   unknown_px: 20,
   i_from_j: [...homographyFrom(guess)],

@@ -24,7 +24,7 @@ export interface Landmark {
   active: boolean;
 }
 
-/** An answer on a pair; `seen` is the revision that the person had before their eyes. */
+/** An answer on a pair; `seen_revision` is the revision that the person had before their eyes. */
 export interface GiveAnswer {
   i: number;
   j: number;
@@ -32,19 +32,19 @@ export interface GiveAnswer {
   landmarks?: Landmark[];
   reason?: string;
   seconds?: number;
-  seen: number;
+  seen_revision: number;
 }
 
 /** Take an answer back, whenever it was given. */
 export interface RemoveAnswer {
   i: number;
   j: number;
-  seen: number;
+  seen_revision: number;
 }
 
 /** Undo or redo one thing. */
 export interface Step {
-  seen: number;
+  seen_revision: number;
 }
 
 /** Would this yes contradict what is known? */
@@ -73,7 +73,7 @@ export interface SnapPoint {
 }
 
 /** What the program is doing. */
-export type Stage = "preparing" | "asking" | "concluding" | "failed";
+export type Stage = "preparing" | "asking" | "finishing" | "failed";
 
 /** How far a stage of the work has come; a total of 0 is not known. */
 export interface Progress {
@@ -89,7 +89,7 @@ export interface ErrorAfter {
 }
 
 /** How sure the predicted error is, what further answers would bring, and whether they are worth while. */
-export interface Outlook {
+export interface Prediction {
   /** when it was foretold */
   answers: number;
   /** the error is below this nine times of ten */
@@ -105,7 +105,7 @@ export interface Notice {
   stage: Stage;
   progress: Progress | null;
   /** computed while people look: None until it is known */
-  outlook: Outlook | null;
+  prediction: Prediction | null;
 }
 
 /** Which questions a person sees. */
@@ -170,7 +170,7 @@ export interface State {
   /** mosaics that nothing joins yet */
   parts: number;
   /** the mosaic in the folder is that of the answers so far */
-  concluded: boolean;
+  finished: boolean;
   folder: string;
   sheets: Sheets | null;
   /** None where nothing is bent */
@@ -215,7 +215,7 @@ export interface Question {
   /** probability of overlap by the mosaic alone */
   position: number;
   /** and by appearance alone */
-  looks: number;
+  appearance: number;
   /** both frames are on one mosaic; otherwise nothing is known of their places */
   joined: boolean;
   /** how uncertain the place of one in the other is */

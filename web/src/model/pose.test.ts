@@ -5,7 +5,7 @@ import { poseOf } from "./pose";
 import examples from "./pose.examples.json";
 
 const common = { revision: 1, i: 0, j: 9, label_i: "", label_j: "", suggested: true, answer: null };
-const reasons = { overlap: 0.5, position: 0.5, looks: 0.5, unknown_px: 20 };
+const reasons = { overlap: 0.5, position: 0.5, appearance: 0.5, unknown_px: 20 };
 
 type Example = (typeof examples)[number];
 

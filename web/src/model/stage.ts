@@ -8,5 +8,5 @@ export function isOpen(state: State): boolean {
 
 /** Whether the program has done its preparations. */
 export function isReady({ stage }: { readonly stage: Stage }): boolean {
-  return stage === "asking" || stage === "concluding";
+  return stage === "asking" || stage === "finishing";
 }

@@ -5,7 +5,7 @@ import { matcherSays, percent, standing, whyAsked } from "./words";
 const counts = { yes: 3, no: 1, unsure: 0, by_person: 4 };
 const state = { predicted_px: 4.23, target_px: 2, target_met: false, parts: 1, counts } as State;
 const forecast: Forecast = { revision: 1, i: 0, j: 9, now_px: 4.2, after_yes_px: 2.898, more: 6, more_is_bound: false };
-const reasons = { overlap: 0.71, position: 0.62, looks: 0.88, joined: true, unknown_px: 24.3 };
+const reasons = { overlap: 0.71, position: 0.62, appearance: 0.88, joined: true, unknown_px: 24.3 };
 const question = { i: 0, j: 9, suggested: true, ...reasons } as Question;
 
 describe("words", () => {
@@ -23,7 +23,7 @@ describe("words", () => {
 
   it("say why a pair is asked", () => {
     expect(whyAsked(question, forecast)).toBe(
-      "Asked because: overlap 71 % likely (by place alone 62 %, by looks alone 88 %); place known to ± 24.3 px; " +
+      "Asked because: overlap 71 % likely (by place alone 62 %, by appearance alone 88 %); place known to ± 24.3 px; " +
         "a yes would remove 31 % of the error (4.2 → 2.9 px).",
     );
     expect(whyAsked({ ...question, joined: false }, null)).toContain("nothing joins the two frames yet");

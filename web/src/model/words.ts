@@ -42,7 +42,7 @@ function moreAnswers(state: State, forecast: Forecast | null): string | null {
 
 /** Say why a pair is shown. */
 export function whyAsked(question: Question, forecast: Forecast | null): string {
-  const by = `by place alone ${percent(question.position)}, by looks alone ${percent(question.looks)}`;
+  const by = `by place alone ${percent(question.position)}, by appearance alone ${percent(question.appearance)}`;
   const parts = [`overlap ${percent(question.overlap)} likely (${by})`];
   parts.push(question.joined ? `place known to ± ${px(question.unknown_px)} px` : "nothing joins the two frames yet");
   const gain = forecast === null ? null : gainOf(forecast);

@@ -44,7 +44,7 @@ export interface Api {
   redo(step: Step): Promise<Outcome>;
   check(landmarks: CheckLandmarks): Promise<Checked>;
   snap(point: SnapPoint): Promise<Snapped>;
-  conclude(step: Step): Promise<State>;
+  finish(step: Step): Promise<State>;
   frameAddress(frame: number): string;
   sheetAddress(sheet: number): string;
   readonly maskAddress: string;
@@ -95,7 +95,7 @@ export function connect(root = "/api"): Api {
     redo: (step) => post("redo", step),
     check: (landmarks) => post("check", landmarks),
     snap: (point) => post("snap", point),
-    conclude: (step) => post("conclude", step),
+    finish: (step) => post("finish", step),
     frameAddress: (frame) => `${root}/frames/${frame}.jpg`,
     sheetAddress: (sheet) => `${root}/sheets/${sheet}.jpg`,
     maskAddress: `${root}/mask.png`,

@@ -1,6 +1,6 @@
 /** What views see of the application: values that announce their changes, and things to do. */
 import type { AnswerRow, Forecast, LiveMosaic, Question, State } from "../model/messages";
-import type { Foretold } from "../model/outlook";
+import type { DatedPrediction } from "../model/prediction";
 import type { Api } from "./api";
 
 export interface Observable<T> {
@@ -20,7 +20,7 @@ export interface App {
   readonly question: Observable<Question | null>;
   readonly forecast: Observable<Forecast | null>;
   /** The latest word on what further answers would bring; it comes after the state that it is about. */
-  readonly outlook: Observable<Foretold | null>;
+  readonly prediction: Observable<DatedPrediction | null>;
   /** All answers; fetched while somebody subscribes. */
   readonly answers: Observable<readonly AnswerRow[]>;
 

@@ -15,7 +15,7 @@ function stateAt(revision: number, more: Partial<State> = {}): State {
 }
 
 function questionOf(i: number, j: number, revision: number, suggested = true): Question {
-  const looks = { label_i: "", label_j: "", overlap: 0, position: 0, looks: 0, joined: true, unknown_px: 0 };
+  const looks = { label_i: "", label_j: "", overlap: 0, position: 0, appearance: 0, joined: true, unknown_px: 0 };
   const maps = { i_from_j: map, covariance: zeros, noise: 1 };
   return { ...looks, ...maps, i, j, revision, suggested, answer: null };
 }
@@ -63,7 +63,7 @@ class Program {
   }
 
   get notice(): Notice {
-    return { revision: this.revision, stage: this.stage, progress: null, outlook: null };
+    return { revision: this.revision, stage: this.stage, progress: null, prediction: null };
   }
 }
 
@@ -90,7 +90,7 @@ describe("the application", () => {
   it("shows the suggested pair, and the next one after an answer", async () => {
     expect(app.question.value).toMatchObject({ i: 0, j: 8 });
     await app.give("no");
-    expect(program.given[0]).toMatchObject({ i: 0, j: 8, verdict: "no", seen: 0 });
+    expect(program.given[0]).toMatchObject({ i: 0, j: 8, verdict: "no", seen_revision: 0 });
     expect(app.question.value).toMatchObject({ i: 1, j: 8 });
   });
 
@@ -127,15 +127,15 @@ describe("the application", () => {
     expect(app.question.value).toMatchObject({ i: 1, revision: 1 });
   });
 
-  it("keeps what was foretold until the next word on it, and knows after which answers that was", () => {
-    const outlook = { answers: 0, bound_px: 3, ahead: [], worth_going_on: true };
-    app.hear({ ...program.notice, outlook });
-    expect(app.outlook.value).toEqual({ ...outlook, revision: 0 });
+  it("keeps what was predicted until the next word on it, and knows after which answers that was", () => {
+    const prediction = { answers: 0, bound_px: 3, ahead: [], worth_going_on: true };
+    app.hear({ ...program.notice, prediction });
+    expect(app.prediction.value).toEqual({ ...prediction, revision: 0 });
     program.move();
     app.hear(program.notice);
-    expect(app.outlook.value).toEqual({ ...outlook, revision: 0 });
-    app.hear({ ...program.notice, outlook: { ...outlook, bound_px: 2 } });
-    expect(app.outlook.value).toMatchObject({ bound_px: 2, revision: 1 });
+    expect(app.prediction.value).toEqual({ ...prediction, revision: 0 });
+    app.hear({ ...program.notice, prediction: { ...prediction, bound_px: 2 } });
+    expect(app.prediction.value).toMatchObject({ bound_px: 2, revision: 1 });
   });
 
   it("leaves what is drawn alone when others answer, and says so", async () => {
@@ -167,7 +167,7 @@ describe("the application", () => {
     expect(app.question.value).toMatchObject({ i: 0, j: 8 });
     program.failure = null;
     await app.resolve("mine");
-    expect(program.given[1]).toMatchObject({ verdict: "no", seen: 5 });
+    expect(program.given[1]).toMatchObject({ verdict: "no", seen_revision: 5 });
     expect(app.crossing.value).toBeNull();
   });
 

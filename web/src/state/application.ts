@@ -11,7 +11,7 @@ import type {
   State,
   Verdict,
 } from "../model/messages";
-import type { Foretold } from "../model/outlook";
+import type { DatedPrediction } from "../model/prediction";
 import { isOpen, isReady } from "../model/stage";
 import type { Api } from "./api";
 import { ConflictError } from "./api";
@@ -34,7 +34,7 @@ export interface Crossing {
 export class Application implements App {
   readonly state = new Cell<State | null>(null);
   readonly notice = new Cell<Notice | null>(null);
-  readonly outlook = new Cell<Foretold | null>(null);
+  readonly prediction = new Cell<DatedPrediction | null>(null);
   readonly mosaic = new Cell<LiveMosaic | null>(null);
   readonly answers = new FetchedCell<readonly AnswerRow[]>([], () => this.#fetchAnswers());
   readonly contradiction = new Cell<Contradiction | null>(null);
@@ -79,7 +79,7 @@ export class Application implements App {
   /** Take word from the program. */
   hear(notice: Notice): void {
     this.notice.set(notice);
-    if (notice.outlook !== null) this.outlook.set({ ...notice.outlook, revision: notice.revision });
+    if (notice.prediction !== null) this.prediction.set({ ...notice.prediction, revision: notice.revision });
     this.#newest = notice.revision;
     const state = this.state.value;
     if (isReady(notice)) this.sender.wake();
@@ -106,7 +106,7 @@ export class Application implements App {
     const landmarks = verdict === "yes" ? [...this.drawing.draft.value.landmarks] : [];
     const { i, j, revision } = question;
     const { seconds } = this.showing;
-    return this.send({ i, j, verdict, landmarks, reason: "", seconds, seen: revision });
+    return this.send({ i, j, verdict, landmarks, reason: "", seconds, seen_revision: revision });
   }
 
   /** Send an answer; `again`: it may have arrived before. */
@@ -139,30 +139,30 @@ export class Application implements App {
     if (crossing === null) return;
     this.crossing.set(null);
     const { mine, conflict } = crossing;
-    if (whose === "mine") return this.send({ ...mine, seen: conflict.state.revision });
+    if (whose === "mine") return this.send({ ...mine, seen_revision: conflict.state.revision });
     this.drawing.settle(mine.i, mine.j, []);
     void this.#fetchMosaic();
     await this.next();
   }
 
   remove(i: number, j: number): Promise<void> {
-    return this.#write((seen) => this.api.remove({ i, j, seen }));
+    return this.#write((seen) => this.api.remove({ i, j, seen_revision: seen }));
   }
 
   undo(): Promise<void> {
     this.contradiction.set(null);
-    return this.#write((seen) => this.api.undo({ seen }));
+    return this.#write((seen) => this.api.undo({ seen_revision: seen }));
   }
 
   redo(): Promise<void> {
-    return this.#write((seen) => this.api.redo({ seen }));
+    return this.#write((seen) => this.api.redo({ seen_revision: seen }));
   }
 
-  conclude(): Promise<void> {
+  finish(): Promise<void> {
     return this.voice.attempt(async () => {
       const state = this.state.value;
       if (state === null || state.stage !== "asking") return;
-      this.state.set(await this.api.conclude({ seen: state.revision }));
+      this.state.set(await this.api.finish({ seen_revision: state.revision }));
       this.say("Stopped here: the mosaic and the report are being made. You can still answer.");
     });
   }
@@ -215,7 +215,7 @@ export class Application implements App {
     await this.#show(newer);
   }
 
-  #write(act: (seen: number) => Promise<Outcome>): Promise<void> {
+  #write(act: (seen_revision: number) => Promise<Outcome>): Promise<void> {
     return this.voice.attempt(async () => {
       const state = this.state.value;
       if (state === null || this.sender.isBusy) return;

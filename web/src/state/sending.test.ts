@@ -6,7 +6,7 @@ import { Drafts } from "./drafts";
 import type { Saving } from "./sending";
 import { Sender } from "./sending";
 
-const answer: GiveAnswer = { i: 1, j: 7, verdict: "no", landmarks: [], seen: 4 };
+const answer: GiveAnswer = { i: 1, j: 7, verdict: "no", landmarks: [], seen_revision: 4 };
 const outcome = { done: "saved" } as Outcome;
 
 function storage(): Storage {

@@ -14,7 +14,7 @@ from smalti.rendering.blends.tile_painting import to_bytes
 from smalti.rendering.canvas import Window
 from smalti.rendering.frame_cache import FramePyramid
 from smalti.rendering.light_comparison import Light
-from smalti.rendering.sampling_kernels import Bending, bending_of, brighten, cubic, linear, seen_position
+from smalti.rendering.sampling_kernels import Bending, bending_of, brighten, cubic, distorted_position, linear
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,7 +186,7 @@ def _add_level(
             if weight <= 0.0:
                 continue
             x_level = left + column
-            x, y = seen_position(source_from_level, bending, x_level, y_level)
+            x, y = distorted_position(source_from_level, bending, x_level, y_level)
             colour = cubic(pixels, x, y) if finest else linear(pixels, x, y)
             bright = brighten(flatness, table_from_pixels, x, y)
             before = (x_level >> 1) - coarser_left

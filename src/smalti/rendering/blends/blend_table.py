@@ -20,7 +20,7 @@ from smalti.rendering.blends.tile_painting import Method, OverlayPainting, Techn
 from smalti.rendering.canvas import Canvas, Window, boxes_within
 from smalti.rendering.layout import Layout
 from smalti.rendering.light_comparison import Light
-from smalti.rendering.sampling_kernels import Bending, brighten, cubic, position, seen_position, weight_at
+from smalti.rendering.sampling_kernels import Bending, brighten, cubic, distorted_position, position, weight_at
 from smalti.rendering.seams.seam_candidates import select_frames
 
 Blend = Literal["multiband", "feather", "median", "none"]
@@ -61,7 +61,7 @@ def _mix(blend: Blend, canvas: Canvas, layout: Layout, light: Callable[[int], Li
     frame_from_canvas = invert_homographies(canvas.canvas_from_frame(layout.mosaic_from_frame))
     places = np.arange(len(frame_from_canvas))
     if blend == "median":
-        quality = layout.groundwork().quality
+        quality = layout.plan().quality
         places = select_frames(layout.mosaic_from_frame, layout.lens, layout.feather.weights, quality, MEDIAN_VIEWS)
     method = MEDIAN if blend == "median" else FEATHER
 
@@ -103,7 +103,7 @@ def _add_weighted(
 ) -> None:
     for row in range(weight_sums.shape[0]):
         for column in range(weight_sums.shape[1]):
-            x, y = seen_position(frame_from_canvas, bending, left + column, top + row)
+            x, y = distorted_position(frame_from_canvas, bending, left + column, top + row)
             weight = weight_at(weights, x, y)
             if weight <= 0.0:
                 continue
@@ -157,7 +157,7 @@ def _collect(
     """Put a frame's colours into free slots, or into those of frames that see a pixel nearer to their border."""
     for row in range(weights.shape[0]):
         for column in range(weights.shape[1]):
-            x, y = seen_position(frame_from_canvas, bending, left + column, top + row)
+            x, y = distorted_position(frame_from_canvas, bending, left + column, top + row)
             depth = weight_at(feather, x, y)
             if depth <= 0.0:
                 continue

@@ -21,7 +21,7 @@ from smalti.rendering.blends.tile_painting import to_bytes
 from smalti.rendering.canvas import Window
 from smalti.rendering.frame_cache import FramePyramid
 from smalti.rendering.light_comparison import Light
-from smalti.rendering.sampling_kernels import Bending, bending_of, brighten, cubic, seen_position
+from smalti.rendering.sampling_kernels import Bending, bending_of, brighten, cubic, distorted_position
 from smalti.rendering.seams.patchwork import Patchwork
 from smalti.rendering.seams.seam_candidates import NONE
 
@@ -79,7 +79,7 @@ def _fill_shown(
         for column in range(shown.shape[1]):
             if shown[row, column] != place:
                 continue
-            x, y = seen_position(source_from_canvas, bending, left + column, top + row)
+            x, y = distorted_position(source_from_canvas, bending, left + column, top + row)
             bright = brighten(flatness, table_from_pixels, x, y)
             red, green, blue = cubic(pixels, x, y)
             colours[row, column, 0] = red * bright * gains[0]

@@ -11,7 +11,7 @@ from smalti.compiled import compiled
 from smalti.geometry.homographies import invert_homographies, project_points
 from smalti.geometry.lens import Lens
 from smalti.rendering.canvas import Window
-from smalti.rendering.sampling_kernels import Bending, brighten, look_up, position, seen_position
+from smalti.rendering.sampling_kernels import Bending, brighten, distorted_position, look_up, position
 
 SLOTS = 5
 """Candidates a cell: enough that three agree where one or two show something that moves."""
@@ -62,7 +62,7 @@ def enter(
     height, width = weights.shape[0] - 2, weights.shape[1] - 2
     for row in range(part[1] - top, part[3] - top):
         for column in range(part[0] - left, part[2] - left):
-            x, y = seen_position(frame_from_cell, bending, left + column, top + row)
+            x, y = distorted_position(frame_from_cell, bending, left + column, top + row)
             if not (-0.5 <= x <= width - 0.5 and -0.5 <= y <= height - 0.5):
                 continue
             weight = weights[min(int(y + 0.5), height - 1) + 1, min(int(x + 0.5), width - 1) + 1]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled
-from smalti.rendering.sampling_kernels import Bending, covers, position, seen_position, weight_at
+from smalti.rendering.sampling_kernels import Bending, covers, distorted_position, position, weight_at
 from smalti.rendering.seams.seam_candidates import NONE
 
 _RIM_BLOCK = 32  # pixels a side that are looked at together
@@ -69,7 +69,7 @@ def assign_pixels(
                             nearby = _find_near(touching, boxes, frame_from_canvas, extent, block, near)
                         deepest = np.float32(0.0)
                         for n in range(nearby):
-                            x, y = seen_position(frame_from_canvas[near[n]], bending, left + column, top + row)
+                            x, y = distorted_position(frame_from_canvas[near[n]], bending, left + column, top + row)
                             weight = weight_at(weights, x, y)
                             if weight > deepest:
                                 best, deepest = near[n], weight
@@ -106,7 +106,7 @@ def _is_inside(
 ) -> bool:
     """Tell whether a frame without hidden pixels covers all four corners of a block, and so the block."""
     for x, y in ((block[0], block[1]), (block[2], block[1]), (block[0], block[3]), (block[2], block[3])):
-        u, v = seen_position(frame_from_canvas, bending, x, y)
+        u, v = distorted_position(frame_from_canvas, bending, x, y)
         if not covers(weights, u, v):
             return False
     if len(bending.scales) == 0:
@@ -114,12 +114,12 @@ def _is_inside(
     # The sides of a bent frame may come in between two corners: then they cross the block's border.
     for x in range(block[0], block[2] + 1):
         for y in (block[1], block[3]):
-            u, v = seen_position(frame_from_canvas, bending, x, y)
+            u, v = distorted_position(frame_from_canvas, bending, x, y)
             if not covers(weights, u, v):
                 return False
     for y in range(block[1], block[3] + 1):
         for x in (block[0], block[2]):
-            u, v = seen_position(frame_from_canvas, bending, x, y)
+            u, v = distorted_position(frame_from_canvas, bending, x, y)
             if not covers(weights, u, v):
                 return False
     return True
@@ -147,7 +147,7 @@ def _elect(
             if frames[k] == frames[n]:
                 total += votes[k]
         if total > most:
-            x, y = seen_position(frame_from_canvas[frames[n]], bending, canvas_x, canvas_y)
+            x, y = distorted_position(frame_from_canvas[frames[n]], bending, canvas_x, canvas_y)
             if covers(weights, x, y):
                 best, most = frames[n], total
     return best

@@ -2,8 +2,8 @@
 import { answersAxis, errorAxis, formatPx, nearest, place, read, stillAhead, ticks, wholeTicks } from "../../model/chart";
 import type { Axis } from "../../model/chart";
 import type { ErrorAfter, State } from "../../model/messages";
-import type { Foretold } from "../../model/outlook";
-import { isCurrent, sentence } from "../../model/outlook";
+import type { DatedPrediction } from "../../model/prediction";
+import { isCurrent, sentence } from "../../model/prediction";
 import { plural, px } from "../../model/words";
 import type { App } from "../../state/app";
 import { watch } from "../../state/observable";
@@ -21,17 +21,17 @@ export function mountErrors(host: HTMLElement, app: App): () => void {
   const chart = make("div", { class: "errors", tabindex: 0, role: "slider" });
   const readout = make("p", { class: "readout" });
   const empty = make("p", { class: "empty" }, "The predicted error appears with the first question.");
-  const outlook = make("p", { class: "outlook", "data-testid": "outlook-sentence" });
+  const prediction = make("p", { class: "prediction", "data-testid": "prediction-sentence" });
   chart.append(svg, readout);
-  const view = make("div", { class: "error-view" }, chart, outlook);
+  const view = make("div", { class: "error-view" }, chart, prediction);
   host.append(view, empty);
   /** The reading: a place among the errors, so far and to come; null follows the last so far. */
   let chosen: number | null = null;
 
   const curve = (state: State): Curve => {
-    const foretold = app.outlook.value;
-    const isFresh = foretold !== null && isCurrent(foretold, state);
-    return { state, past: state.errors, ahead: stillAhead(state.errors, foretold), foretold, isFresh };
+    const predicted = app.prediction.value;
+    const isFresh = predicted !== null && isCurrent(predicted, state);
+    return { state, past: state.errors, ahead: stillAhead(state.errors, predicted), predicted, isFresh };
   };
 
   const render = () => {
@@ -41,7 +41,7 @@ export function mountErrors(host: HTMLElement, app: App): () => void {
     empty.hidden = !isEmpty;
     if (isEmpty) return;
     const shown = curve(state);
-    sayOutlook(outlook, shown);
+    sayOutlook(prediction, shown);
     const size = { width: chart.clientWidth, height: chart.clientHeight };
     if (size.width < 60 || size.height < 60) return;
     const points = [...shown.past, ...shown.ahead];
@@ -96,7 +96,7 @@ export function mountErrors(host: HTMLElement, app: App): () => void {
 
   const observer = new ResizeObserver(render);
   observer.observe(chart);
-  const end = watch([app.state, app.outlook], render);
+  const end = watch([app.state, app.prediction], render);
   return () => {
     end();
     observer.disconnect();
@@ -113,13 +113,13 @@ interface Curve {
   state: State;
   past: readonly ErrorAfter[];
   ahead: readonly ErrorAfter[];
-  foretold: Foretold | null;
+  predicted: DatedPrediction | null;
   isFresh: boolean;
 }
 
-function axesOf({ state, past, ahead, foretold }: Curve, { width, height }: Extent): [Axis, Axis] {
+function axesOf({ state, past, ahead, predicted }: Curve, { width, height }: Extent): [Axis, Axis] {
   const points = [...past, ...ahead];
-  const bound = foretold === null ? [] : [{ answers: foretold.answers, predicted_px: foretold.bound_px }];
+  const bound = predicted === null ? [] : [{ answers: predicted.answers, predicted_px: predicted.bound_px }];
   return [
     answersAxis(points, EDGE.left * rem(), width - EDGE.right * rem()),
     errorAxis([...points, ...bound], state.target_px ?? null, height - EDGE.bottom * rem(), EDGE.top * rem()),
@@ -161,13 +161,13 @@ function drawErrors(errors: readonly ErrorAfter[], across: Axis, up: Axis): SVGE
 }
 
 /** How the curve may go on, and up to where the error may be now. */
-function drawAhead({ past, ahead, foretold, isFresh }: Curve, across: Axis, up: Axis): SVGElement[] {
-  if (foretold === null) return [];
+function drawAhead({ past, ahead, predicted, isFresh }: Curve, across: Axis, up: Axis): SVGElement[] {
+  if (predicted === null) return [];
   const last = past[past.length - 1];
   const shade = isFresh ? "" : " stale";
   const drawn: SVGElement[] = [];
   if (isFresh) {
-    const [x, y1, y2] = [place(last.answers, across), heightOf(last.predicted_px, up), heightOf(foretold.bound_px, up)];
+    const [x, y1, y2] = [place(last.answers, across), heightOf(last.predicted_px, up), heightOf(predicted.bound_px, up)];
     drawn.push(makeSvg("line", { class: "bound", x1: x, x2: x, y1, y2 }));
     drawn.push(makeSvg("line", { class: "bound", x1: x - 0.25 * rem(), x2: x + 0.25 * rem(), y1: y2, y2 }));
   }
@@ -202,8 +202,8 @@ function heightOf(error: number, up: Axis): number {
   return place(up.logarithmic ? Math.max(error, up.from) : error, up);
 }
 
-function sayOutlook(host: HTMLElement, { state, foretold, isFresh }: Curve): void {
-  host.textContent = foretold === null ? "" : sentence(state, foretold);
+function sayOutlook(host: HTMLElement, { state, predicted, isFresh }: Curve): void {
+  host.textContent = predicted === null ? "" : sentence(state, predicted);
   host.classList.toggle("stale", !isFresh);
 }
 

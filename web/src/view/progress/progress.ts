@@ -31,9 +31,9 @@ export function mountProgress(host: HTMLElement, app: Application): void {
     const state = app.state.value;
     const stage = app.notice.value?.stage ?? state?.stage;
     const progress = app.notice.value?.progress ?? state?.progress ?? null;
-    const isWorking = state === null || stage === "preparing" || stage === "concluding";
+    const isWorking = state === null || stage === "preparing" || stage === "finishing";
     const isBeside = app.question.value !== null;
-    const hasWords = isWorking || stage === "failed" || state.concluded || !isBeside;
+    const hasWords = isWorking || stage === "failed" || state.finished || !isBeside;
     title.textContent = titleOf(state, stage);
     if (dismissed !== title.textContent) dismissed = "";
     panel.hidden = !hasWords || (isBeside && dismissed !== "");
@@ -51,8 +51,8 @@ function titleOf(state: State | null, stage: State["stage"] | undefined): string
   if (state === null) return "Opening";
   if (stage === "preparing") return `Preparing ${state.name}`;
   if (stage === "failed") return "This cannot be annotated";
-  if (stage === "concluding") return "Making the mosaic and the report";
-  if (state.concluded) return "The mosaic is finished";
+  if (stage === "finishing") return "Making the mosaic and the report";
+  if (state.finished) return "The mosaic is finished";
   return "Nothing is asked any more";
 }
 
@@ -60,8 +60,8 @@ function wordsOf(state: State | null, stage: State["stage"] | undefined): string
   if (state === null) return "";
   if (stage === "failed") return state.failure ?? "The program does not say why; its window may tell more.";
   if (stage === "preparing") return "Frames are read, and each is registered to the next. Then the questions come.";
-  if (stage === "concluding") return "You can go on answering meanwhile; then stop here once more.";
-  if (state.concluded) return `mosaic.png and report.html are in ${state.folder}.`;
+  if (stage === "finishing") return "You can go on answering meanwhile; then stop here once more.";
+  if (state.finished) return `mosaic.png and report.html are in ${state.folder}.`;
   if (!isOpen(state)) return "";
   const why = (state.stopped ?? "There is no pair left to ask about").replace(/\.?$/, ".");
   return (

@@ -71,7 +71,7 @@ export function makeCommands({ app, sight, hand, snapping }: Page, shell: ShellA
     mosaic: () => shell.toggleLarge("mosaic"),
     overview: () => shell.toggleLarge("overview"),
     exports: () => shell.openExports(),
-    conclude: () => void app.conclude(),
+    finish: () => void app.finish(),
     theme: () => app.say(`Colours: ${cycleTheme()}.`),
     help: () => shell.openHelp(),
   };

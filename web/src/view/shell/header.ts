@@ -1,5 +1,5 @@
 /** The line above everything: the project, whether all is saved, how good the mosaic is, what can be done always. */
-import { isCurrent, sentence, summary } from "../../model/outlook";
+import { isCurrent, sentence, summary } from "../../model/prediction";
 import { isOpen } from "../../model/stage";
 import { standing } from "../../model/words";
 import { watch } from "../../state/observable";
@@ -14,7 +14,7 @@ export function makeHeader({ app }: Page, commands: Commands): HTMLElement {
   const source = make("span", { class: "source" });
   const saved = make("span", { class: "saved", role: "status", "data-testid": "saved" });
   const now = make("p", { class: "standing" });
-  const outlook = make("p", { class: "outlook", "data-testid": "outlook" });
+  const prediction = make("p", { class: "prediction", "data-testid": "prediction" });
   const undo = makeKeyButton({ text: "undo", key: "z", testid: "undo", act: commands.undo });
   const redo = makeKeyButton({ text: "redo", key: "Shift+z", testid: "redo", act: commands.redo });
   const themes = "light, dark, as the system";
@@ -22,9 +22,9 @@ export function makeHeader({ app }: Page, commands: Commands): HTMLElement {
   const stop = makeKeyButton({
     text: "stop here",
     key: "e",
-    testid: "conclude",
+    testid: "finish",
     title: "finish: make the mosaic and the report from the answers so far",
-    act: commands.conclude,
+    act: commands.finish,
   });
   const help = makeKeyButton({ text: "keys", key: "?", class: "quiet", title: "all keys", act: commands.help });
 
@@ -38,13 +38,13 @@ export function makeHeader({ app }: Page, commands: Commands): HTMLElement {
     else if (saving.kind === "saving") saved.textContent = "saving…";
     else saved.textContent = isAway ? away : "saved ✓";
   });
-  watch([app.state, app.outlook], () => {
+  watch([app.state, app.prediction], () => {
     const state = app.state.value;
-    const foretold = app.outlook.value;
-    const isKnown = state !== null && isOpen(state) && foretold !== null;
-    outlook.textContent = isKnown ? summary(state, foretold) : "";
-    outlook.title = isKnown ? sentence(state, foretold) : "";
-    outlook.classList.toggle("stale", isKnown && !isCurrent(foretold, state));
+    const predicted = app.prediction.value;
+    const isKnown = state !== null && isOpen(state) && predicted !== null;
+    prediction.textContent = isKnown ? summary(state, predicted) : "";
+    prediction.title = isKnown ? sentence(state, predicted) : "";
+    prediction.classList.toggle("stale", isKnown && !isCurrent(predicted, state));
   });
   watch([app.state, app.forecast, app.drawing.draft, app.question], () => {
     const state = app.state.value;
@@ -61,7 +61,7 @@ export function makeHeader({ app }: Page, commands: Commands): HTMLElement {
     "header",
     { class: "top" },
     make("div", { class: "title" }, name, source, saved),
-    make("div", { class: "exactness" }, now, outlook),
+    make("div", { class: "exactness" }, now, prediction),
     make("nav", { "aria-label": "at any time" }, undo, redo, makeExportMenu(app), stop, theme, help),
   );
 }

@@ -22,7 +22,7 @@ const NEEDS_NO_PAIR: ReadonlySet<Command> = new Set([
   "mosaic",
   "overview",
   "exports",
-  "conclude",
+  "finish",
   "theme",
   "help",
 ]);

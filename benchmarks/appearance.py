@@ -1,6 +1,6 @@
 """Looks on a synthetic endoscope: do frames that look alike show the same place?
 
-    python benchmarks/looks.py [--scenes retina,crater,terrain] [--frames 600] [--every 3] [--seed 1] [--json]
+    python benchmarks/appearance.py [--scenes retina,crater,terrain] [--frames 600] [--every 3] [--seed 1] [--json]
 
 Of all pairs more than 30 frames apart: the chance that one that shares a quarter of the field looks more alike than one
 that shares nothing (AUC), how many of the 100 and of the 1000 most alike share a quarter, and how many of all do.

@@ -1,4 +1,4 @@
-"""A desk with a session that needs no frames, and the application before it."""
+"""A dispatcher with a session that needs no frames, and the application before it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smalti.annotation.messages import (
 )
 from smalti.progress import Silence
 from smalti.server.app import PageFile, make_app
-from smalti.server.dispatcher import Desk
+from smalti.server.dispatcher import Dispatcher
 from smalti.server.security import Guard
 from tests.server.fake_session import FakeSession
 
@@ -23,24 +23,24 @@ PAGE = {
     "/assets/index-a1B2c3D4.js": PageFile(b"export {}", "text/javascript; charset=utf-8", True),
     "/favicon.svg": PageFile(b"<svg/>", "image/svg+xml", False),
 }
-NO = {"i": 0, "j": 2, "verdict": "no", "seen": 0}
+NO = {"i": 0, "j": 2, "verdict": "no", "seen_revision": 0}
 
 
-def new_desk(beside=None):
-    return Desk("fake", "fake.mp4", Queue.ALL, edition="edition", beside=Silence() if beside is None else beside)
+def new_dispatcher(beside=None):
+    return Dispatcher("fake", "fake.mp4", Queue.ALL, edition="edition", beside=Silence() if beside is None else beside)
 
 
 @contextmanager
 def opened_desk():
-    """A desk whose session is open, and the session."""
-    desk, session = new_desk(), FakeSession()
-    desk.open(session.opening).result(5)
+    """A dispatcher whose session is open, and the session."""
+    dispatcher, session = new_dispatcher(), FakeSession()
+    dispatcher.open(session.opening).result(5)
     try:
-        yield desk, session
+        yield dispatcher, session
     finally:
         session.hold.set()
-        session.concluding.set()
-        desk.close()
+        session.finishing.set()
+        dispatcher.close()
 
 
 class Client:
@@ -64,16 +64,16 @@ class Client:
         return asyncio.run(ask())
 
 
-def client_of(desk, guard=None, address=ADDRESS, **options):
+def client_of(dispatcher, guard=None, address=ADDRESS, **options):
     guard = Guard.of_address("127.0.0.1", "127.0.0.1", 8000, None) if guard is None else guard
-    return Client(make_app(desk, guard, PAGE), address, **options)
+    return Client(make_app(dispatcher, guard, PAGE), address, **options)
 
 
 @contextmanager
 def opened():
-    """A client, the desk it asks, and the session."""
-    with opened_desk() as (desk, session):
-        yield client_of(desk), desk, session
+    """A client, the dispatcher it asks, and the session."""
+    with opened_desk() as (dispatcher, session):
+        yield client_of(dispatcher), dispatcher, session
 
 
 def wait_until(holds, seconds=5.0):

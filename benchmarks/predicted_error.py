@@ -1,9 +1,10 @@
-"""How well the error is foretold: now, and after the next 5, 10 and 20 answers.
+"""How well the error is predicted: now, and after the next 5, 10 and 20 answers.
 
-    python benchmarks/outlook.py [--worlds raster:300,wander:600,circle:1000,caliterra:75] [--seeds 1,2,3] [--keep DIR]
+    python benchmarks/predicted_error.py [--worlds raster:300,wander:600,circle:1000,caliterra:75] [--seeds 1,2,3]
+        [--keep DIR]
 
-Printed is the real error over the foretold one, the median over seeds, by how many answers had been given when it was
-foretold. What real frames take long to match is kept in the folder given.
+Printed is the real error over the predicted one, the median over seeds, by how many answers had been given when it was
+predicted. What real frames take long to match is kept in the folder given.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from smalti_lab.experiments.experiment import experiment_named
 from smalti_lab.experiments.methods import SMALTI, Method
 
 ASKED = (0, 5, 10, 20, 40)
-"""Answers after which something is foretold."""
+"""Answers after which something is predicted."""
 
 Ratios = dict[tuple[int, int], float]
-"""By the answers given, and how many more were foretold."""
+"""By the answers given, and how many more were predicted."""
 
 
 def main() -> None:
@@ -37,17 +38,17 @@ def main() -> None:
     for world in options.worlds.split(","):
         name, frames = world.split(":")
         runs = [
-            foretold(name, int(frames), int(seed), options.keep)
+            predicted(name, int(frames), int(seed), options.keep)
             for seed in tqdm(options.seeds.split(","), desc=world, leave=False)
         ]
         for ahead in (0, *AHEAD):
             medians = [f"{np.median([run[asked, ahead] for run in runs]):.2f}" for asked in ASKED]
             lines.append([f"{name} {frames}", "now" if ahead == 0 else f"{ahead} answers on", *medians])
-    print_table(["real error over foretold", "", *(f"after {asked}" for asked in ASKED)], lines)
+    print_table(["real error over predicted", "", *(f"after {asked}" for asked in ASKED)], lines)
 
 
-def foretold(name: str, frames: int, seed: int, folder: Path | None) -> Ratios:
-    """Return the real error over the foretold one, of one run."""
+def predicted(name: str, frames: int, seed: int, folder: Path | None) -> Ratios:
+    """Return the real error over the predicted one, of one run."""
     kind = experiment_named(name)
     experiment, method = kind.make(frames, seed, folder), Method(SMALTI, kind.usual_family(SMALTI))
     agent = experiment.agent(seed, chain_noise=1.0)
@@ -62,7 +63,7 @@ def foretold(name: str, frames: int, seed: int, folder: Path | None) -> Ratios:
         errors.append(experiment.relative_rmsd(finish(state)))
         if asked in ASKED:
             expected |= {
-                (asked, ahead): px for ahead, px in {0: state.outlook.error_px, **state.outlook.ahead_px}.items()
+                (asked, ahead): px for ahead, px in {0: state.prediction.error_px, **state.prediction.ahead_px}.items()
             }
     return {key: errors[min(sum(key), len(errors) - 1)] / px for key, px in expected.items()}
 

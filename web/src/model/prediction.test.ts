@@ -1,18 +1,18 @@
 import { describe, expect, test } from "vitest";
 import type { State } from "./messages";
-import { isCurrent, sentence, summary, type Foretold } from "./outlook";
+import { isCurrent, sentence, summary, type DatedPrediction } from "./prediction";
 
 const state = { revision: 7, target_met: false, parts: 1 } as State;
 const ahead = [1.62, 1.34, 1.08].map((predicted_px, k) => ({ answers: 4 + [5, 10, 20][k], predicted_px }));
-const foretold: Foretold = { revision: 7, answers: 4, bound_px: 2.87, ahead, worth_going_on: true };
-const done: Foretold = { ...foretold, worth_going_on: false };
+const predicted: DatedPrediction = { revision: 7, answers: 4, bound_px: 2.87, ahead, worth_going_on: true };
+const done: DatedPrediction = { ...predicted, worth_going_on: false };
 
-describe("the outlook", () => {
+describe("the prediction", () => {
   test("says how sure the error is, what comes, and whether to go on", () => {
-    expect(sentence(state, foretold)).toBe(
+    expect(sentence(state, predicted)).toBe(
       "Now below 2.9 px nine times of ten; after 5, 10, 20 more answers about 1.6, 1.3, 1.1 px. Worth going on.",
     );
-    expect(summary(state, foretold)).toBe("worth going on · below 2.9 px nine times of ten");
+    expect(summary(state, predicted)).toBe("worth going on · below 2.9 px nine times of ten");
   });
 
   test("says when one may stop", () => {
@@ -21,17 +21,17 @@ describe("the outlook", () => {
   });
 
   test("lets one stop at the target, even where more could be gained", () => {
-    expect(summary({ ...state, target_met: true }, foretold)).toMatch(/^you may stop/);
+    expect(summary({ ...state, target_met: true }, predicted)).toMatch(/^you may stop/);
   });
 
-  test("stops nobody while parts are not joined, which is not foretold", () => {
+  test("stops nobody while parts are not joined, which is not predicted", () => {
     const apart = { ...state, parts: 3, target_met: true };
-    expect(summary(apart, foretold)).toMatch(/^worth going on/);
+    expect(summary(apart, predicted)).toMatch(/^worth going on/);
     expect(summary(apart, done)).toMatch(/^little left to gain within the parts ·/);
   });
 
   test("is current only for the answers that it was made from", () => {
-    expect(isCurrent(foretold, state)).toBe(true);
-    expect(isCurrent(foretold, { ...state, revision: 8 })).toBe(false);
+    expect(isCurrent(predicted, state)).toBe(true);
+    expect(isCurrent(predicted, { ...state, revision: 8 })).toBe(false);
   });
 });

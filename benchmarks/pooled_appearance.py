@@ -1,6 +1,6 @@
 """What it is worth to look around a frame: signatures alone against those of all neighbours, added up.
 
-    python benchmarks/surroundings.py [--seeds 1,2,4]
+    python benchmarks/pooled_appearance.py [--seeds 1,2,4]
 
 Of pairs further apart in time than a stay, how many that overlap look more alike than all but one in a hundred of those
 that do not; and how often, of one of either kind, the first looks more alike (AUC). On wander (600 frames) and, where
@@ -53,7 +53,7 @@ def row_of(name: str, seed: int, experiment: Experiment, far: int) -> list[str]:
     i, j = np.triu_indices(experiment.frames, far)
     matrix = np.zeros((experiment.frames, experiment.frames), dtype=np.bool_)
     matrix[tuple(experiment.overlapping.T)] = True
-    found = [judge(model, i, j, matrix[i, j]) for model in (experiment.external, state.ground.steady)]
+    found = [judge(model, i, j, matrix[i, j]) for model in (experiment.external, state.ground.pooled)]
     return [f"{name}, seed {seed}", *(f"{auc:.3f}" for auc, _ in found), *(f"{recall:.0%}" for _, recall in found)]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from smalti.annotation.messages import Progress
 from smalti.errors import InputError
-from tests.server.desks import NO, client_of, new_desk, opened, wait_until
+from tests.server.dispatchers import NO, client_of, new_dispatcher, opened, wait_until
 from tests.server.fake_session import FakeSession
 
 
@@ -93,7 +93,7 @@ def test_progress_is_shown_beside_the_page_too():
         def say(self, message):
             shown.append(message)
 
-    desk = new_desk(Beside())
+    dispatcher = new_dispatcher(Beside())
 
     def opening(progress, on_change):
         with progress.stage("reading", 3) as step:
@@ -101,13 +101,13 @@ def test_progress_is_shown_beside_the_page_too():
         progress.say("one frame is dark")
         return FakeSession().opening(progress, on_change)
 
-    desk.open(opening).result(5)
-    desk.close()
+    dispatcher.open(opening).result(5)
+    dispatcher.close()
     assert shown == [("reading", 3), 2, "one frame is dark"]
 
 
 def test_closing_ends_the_preparation_at_its_next_step():
-    desk, begun = new_desk(), threading.Event()
+    dispatcher, begun = new_dispatcher(), threading.Event()
 
     def opening(progress, on_change):
         with progress.stage("reading", 0) as step:
@@ -117,56 +117,56 @@ def test_closing_ends_the_preparation_at_its_next_step():
                 time.sleep(0.005)
         pytest.fail("it went on")
 
-    preparing = desk.open(opening)
+    preparing = dispatcher.open(opening)
     assert begun.wait(5)
-    assert desk.close(10)
+    assert dispatcher.close(10)
     assert preparing.done()
-    assert not desk.is_open
+    assert not dispatcher.is_open
 
 
 def test_closing_ends_the_finishing_and_the_session():
-    with opened() as (client, desk, session):
-        client.post("/api/conclude", json={"seen": 0})
-        session.concluding.set()
-        assert desk.close(10)
+    with opened() as (client, dispatcher, session):
+        client.post("/api/finish", json={"seen_revision": 0})
+        session.finishing.set()
+        assert dispatcher.close(10)
         assert session.closed
 
 
 def test_work_that_does_not_end_is_left_to_itself():
-    with opened() as (client, desk, session):
-        client.post("/api/conclude", json={"seen": 0})
+    with opened() as (client, dispatcher, session):
+        client.post("/api/finish", json={"seen_revision": 0})
         began = time.monotonic()
-        assert not desk.close()
+        assert not dispatcher.close()
         assert time.monotonic() - began < 0.8
         assert not session.closed
 
 
 def test_after_the_end_nothing_is_taken_on():
-    with opened() as (client, desk, _):
-        desk.close()
+    with opened() as (client, dispatcher, _):
+        dispatcher.close()
         assert client.get("/api/question").status_code == 503
 
 
 def test_a_fault_in_the_preparation_is_named_in_the_state():
-    desk = new_desk()
+    dispatcher = new_dispatcher()
     with pytest.raises(ZeroDivisionError):
-        desk.open(lambda progress, on_change: 1 / 0).result(5)
-    failure = client_of(desk).get("/api/state").json()["failure"]
+        dispatcher.open(lambda progress, on_change: 1 / 0).result(5)
+    failure = client_of(dispatcher).get("/api/state").json()["failure"]
     assert failure == "something is wrong in Smalti itself: ZeroDivisionError: division by zero"
-    desk.close()
+    dispatcher.close()
 
 
 def test_an_input_that_cannot_be_used_is_named_in_the_state():
-    desk = new_desk()
+    dispatcher = new_dispatcher()
 
     def opening(progress, on_change):
         raise InputError("clip.mp4: no frames")
 
     with pytest.raises(InputError):
-        desk.open(opening).result(5)
-    state = client_of(desk).get("/api/state").json()
+        dispatcher.open(opening).result(5)
+    state = client_of(dispatcher).get("/api/state").json()
     assert (state["stage"], state["failure"]) == ("failed", "clip.mp4: no frames")
-    desk.close()
+    dispatcher.close()
 
 
 def test_the_sessions_own_progress_is_kept_while_it_asks():

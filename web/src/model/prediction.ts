@@ -1,0 +1,43 @@
+/** Whether to go on: what the program foretells, in words. */
+import { formatPx } from "./chart";
+import type { Prediction, State } from "./messages";
+import { isTargetReached } from "./words";
+
+/** What was predicted, and after which revision. */
+export interface DatedPrediction extends Prediction {
+  readonly revision: number;
+}
+
+/** Whether it is about the answers that there are. */
+export function isCurrent(predicted: DatedPrediction, state: State): boolean {
+  return predicted.revision === state.revision;
+}
+
+/** Say in a few words whether to go on, and how sure the error is. */
+export function summary(state: State, prediction: Prediction): string {
+  return `${advice(state, prediction, "little left to gain")} · ${bound(prediction)}`;
+}
+
+/** Say all of it: how sure the error is, what further answers would bring, whether to go on. */
+export function sentence(state: State, prediction: Prediction): string {
+  const more = prediction.ahead.map(({ answers }) => answers - prediction.answers);
+  const left = prediction.ahead.map(({ predicted_px }) => formatPx(predicted_px));
+  const most = more.at(-1) ?? 0;
+  const ahead = `after ${more.join(", ")} more answers about ${left.join(", ")} px`;
+  return `Now ${bound(prediction)}; ${ahead}. ${capitalised(advice(state, prediction, `${most} more would change little`))}.`;
+}
+
+function bound({ bound_px }: Prediction): string {
+  return `below ${formatPx(bound_px)} px nine times of ten`;
+}
+
+function advice(state: State, { worth_going_on }: Prediction, little: string): string {
+  if (isTargetReached(state)) return "you may stop";
+  if (worth_going_on) return "worth going on";
+  // Within each part: what joins them is not predicted.
+  return state.parts > 1 ? `${little} within the parts` : `${little}: you may stop`;
+}
+
+function capitalised(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
