@@ -27,6 +27,11 @@ POINTS = np.array([[-0.9, -0.5], [0.8, -0.6], [0.7, 0.6], [-0.8, 0.55], [0.1, 0.
 STEP = 1e-5
 
 each_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+each_world_of_a_family = pytest.mark.parametrize(
+    ("family", "loops", "parts"),
+    zip(FAMILIES.values(), [0, 3, 20, 2, 3], [1, 1, 1, 2, 1], strict=True),
+    ids=FAMILIES,
+)
 each_bent_family = pytest.mark.parametrize("family", [AFFINE, PROJECTIVE], ids=lambda family: family.name)
 
 
@@ -171,8 +176,7 @@ def ancestors(parent: NDArray, column: int) -> list[int]:
     return found[::-1]
 
 
-@each_family
-@pytest.mark.parametrize(("loops", "parts"), [(0, 1), (3, 1), (20, 1), (2, 2)])
+@each_world_of_a_family
 def test_the_product_of_two_ways_is_the_dense_inverse(family, loops, parts):
     given_world = world(family, 14, loops, parts)
     ways = Climber(given_world.factor, family.by_entry).ascend(np.arange(14))
@@ -198,10 +202,9 @@ def test_tails_are_the_sums_of_products_from_a_level_on(family):
             np.testing.assert_allclose(found, gram, rtol=0, atol=1e-12 * max(np.trace(gram), 1e-300))
 
 
-@each_family
-@pytest.mark.parametrize("loops", [0, 3, 20])
-def test_pairs_have_the_covariance_of_the_dense_inverse_in_both_directions(family, loops):
-    given_world = world(family, 14, loops)
+@each_world_of_a_family
+def test_pairs_have_the_covariance_of_the_dense_inverse_in_both_directions(family, loops, parts):
+    given_world = world(family, 14, loops, parts)
     pairs = all_pairs(14)[::3]
     found = given_world.covariance.of_pairs(pairs)
     for n, (i, j) in enumerate(pairs):
@@ -305,15 +308,14 @@ def test_relations_change_as_finite_differences_say(family):
 
 
 @each_family
-@pytest.mark.parametrize("points", [1, 4])
-def test_relations_have_the_covariances_of_the_dense_inverse(family, points):
+def test_relations_have_the_covariances_of_the_dense_inverse(family):
     covariance = world(family).covariance
     pairs = np.array([[0, 1], [0, 13], [12, 5], [3, 7]])
-    relations = covariance.relations(pairs, np.broadcast_to(POINTS[:points], (4, points, 2)))
+    relations = covariance.relations(pairs, np.broadcast_to(POINTS[:4], (4, 4, 2)))
     found = covariance.of_relations(relations)
-    assert found.shape == (4, 2 * points, 2 * points)
+    assert found.shape == (4, 2 * 4, 2 * 4)
     for n, (i, j) in enumerate(pairs):
-        expected = world(family).spread(i, j, lambda m: apply_map(m, POINTS[:points]).ravel() * OUTLINE.unit)
+        expected = world(family).spread(i, j, lambda m: apply_map(m, POINTS[:4]).ravel() * OUTLINE.unit)
         np.testing.assert_allclose(found[n], expected, rtol=1e-5, atol=1e-7 * np.trace(expected))
 
 

@@ -15,13 +15,13 @@ from smalti.paper.centre_covariance import centre_in_other, centre_jacobian
 from smalti.paper.haralick import Haralick
 from smalti.records import Landmarks, Pair
 from tests.paper import dense_reference
-from tests.paper.problems import Problem, measured, random_problem, raster
-from tests.worlds import OUTLINE, random_map, spread_points
+from tests.paper.problems import Problem, random_problem, raster
+from tests.worlds import OUTLINE, measured, random_map, spread_points
 
 FRAMES = 6
 each_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 each_seed = pytest.mark.parametrize("seed", range(2))
-each_reference = pytest.mark.parametrize("reference", range(FRAMES))
+each_reference = pytest.mark.parametrize("reference", [0, 3])
 
 
 def assert_covariances_agree(actual, expected, relative):
@@ -59,18 +59,16 @@ class Dense:
 # Against the paper's dense equations
 
 
-@each_seed
 @each_reference
-def test_the_joint_covariance_of_a_pair_is_that_of_the_papers_dense_equations(seed, reference):
-    covariance, dense = Haralick(noisy_problem(seed).adjustment(reference)), Dense(seed, reference)
+def test_the_joint_covariance_of_a_pair_is_that_of_the_papers_dense_equations(reference):
+    covariance, dense = Haralick(noisy_problem(0).adjustment(reference)), Dense(0, reference)
     for i, j in combinations(range(FRAMES), 2):
         assert_covariances_agree(covariance.joint(Pair(i, j)), dense.joint(i, j), 1e-8)
 
 
-@each_seed
 @each_reference
-def test_one_centre_in_another_frame_is_that_of_the_papers_dense_equations(seed, reference):
-    covariance, dense = Haralick(noisy_problem(seed).adjustment(reference)), Dense(seed, reference)
+def test_one_centre_in_another_frame_is_that_of_the_papers_dense_equations(reference):
+    covariance, dense = Haralick(noisy_problem(0).adjustment(reference)), Dense(0, reference)
     for i, j in product(range(FRAMES), repeat=2):
         if i != j:
             mean, cov = covariance.centre(i, j)
@@ -79,10 +77,9 @@ def test_one_centre_in_another_frame_is_that_of_the_papers_dense_equations(seed,
             assert_covariances_agree(cov, expected_cov, 1e-8)
 
 
-@each_seed
 @each_reference
-def test_all_centres_in_all_frames_are_those_of_the_papers_dense_equations(seed, reference):
-    centres, dense = Haralick(noisy_problem(seed).adjustment(reference)).centres, Dense(seed, reference)
+def test_all_centres_in_all_frames_are_those_of_the_papers_dense_equations(reference):
+    centres, dense = Haralick(noisy_problem(0).adjustment(reference)).centres, Dense(0, reference)
     for i, j in product(range(FRAMES), repeat=2):
         if i != j:
             xx, xy, yy = centres.cov[i, j]
@@ -92,19 +89,17 @@ def test_all_centres_in_all_frames_are_those_of_the_papers_dense_equations(seed,
             assert_covariances_agree(np.array([[xx, xy], [xy, yy]]), expected_cov, 1e-8)
 
 
-@each_reference
-def test_the_papers_cross_derivatives_are_the_finite_differences_of_its_gradient(reference):
+def test_the_papers_cross_derivatives_are_the_finite_differences_of_its_gradient():
     problem = noisy_problem(3)
-    theta = dense_reference.solve(problem.links, FRAMES, reference)
+    theta = dense_reference.solve(problem.links, FRAMES, 2)
     for link in problem.links:
         X_i, X_j = dense_reference.pseudo_points(link)
-        F = dense_reference.matrix_f_of_pair(theta, link.pair, X_i, X_j, FRAMES, reference)
+        F = dense_reference.matrix_f_of_pair(theta, link.pair, X_i, X_j, FRAMES, 2)
         for l, d in product(range(3), range(2)):  # noqa: E741
             step = np.zeros((3, 3))
             step[d, l] = 1e-2
             ahead, behind = (
-                dense_reference.gradient_of_pair(theta, link.pair, X_i + move, X_j, FRAMES, reference)
-                for move in (step, -step)
+                dense_reference.gradient_of_pair(theta, link.pair, X_i + move, X_j, FRAMES, 2) for move in (step, -step)
             )
             # The gradient is quadratic in a coordinate: central differences are exact but for rounding.
             difference = (ahead - behind) / 2e-2
@@ -158,10 +153,9 @@ def test_one_centre_is_the_same_alone_as_among_all(family, reference):
             assert_covariances_agree(np.array([[xx, xy], [xy, yy]]), cov, 1e-8)
 
 
-@each_family
 @each_reference
-def test_the_reference_frame_is_certain(family, reference):
-    problem = random_problem(np.random.default_rng(6), frames=FRAMES, family=family)
+def test_the_reference_frame_is_certain(reference):
+    problem = random_problem(np.random.default_rng(6), frames=FRAMES, family=AFFINE)
     covariance = Haralick(problem.adjustment(reference))
     for other in range(FRAMES):
         if other != reference:

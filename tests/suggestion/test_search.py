@@ -160,10 +160,10 @@ def assert_best(found, every, top):
     np.testing.assert_allclose(every.worth_of(found.pairs), best, rtol=NEARLY_EQUAL)
 
 
-@each_reward
 @pytest.mark.parametrize("number", range(PROBLEMS))
-def test_what_is_found_is_what_looking_at_every_pair_finds(number, name):
+def test_what_is_found_is_what_looking_at_every_pair_finds(number):
     view = random_state(number).view
+    name = list(REWARDS)[number // 3]  # so that every reward meets every kind of looks
     for top in (1, 25):
         assert_best(search(view, view.looks, REWARDS[name], top), exhaustive(number, name), top)
 
@@ -202,7 +202,7 @@ def test_what_is_fainter_is_not_looked_for():
 
 
 @each_reward
-@pytest.mark.parametrize("number", [0, 1, 2, 3])
+@pytest.mark.parametrize("number", [0, 3])
 def test_no_pair_is_worth_more_than_the_bound_of_its_stretches(number, name):
     covariance, reward = random_state(number).covariance, REWARDS[name]
     pairs = np.column_stack(np.triu_indices(covariance.frames, 1))
@@ -214,7 +214,7 @@ def test_no_pair_is_worth_more_than_the_bound_of_its_stretches(number, name):
 
 
 @each_reward
-@pytest.mark.parametrize("number", [0, 1, 2, 3])
+@pytest.mark.parametrize("number", [0, 3])
 def test_no_pair_is_worth_more_than_the_bound_by_its_own_distance_nor_that_more_than_its_stretches(number, name):
     view, reward = random_state(number).view, REWARDS[name]
     hunt = _Hunt(view, view.looks, reward, 1)
@@ -272,7 +272,7 @@ def test_nothing_is_found_where_every_pair_was_answered(name):
     assert found_in(on_raster(12, settled=np.column_stack(np.triu_indices(12, 1))), name, 5) == []
 
 
-@pytest.mark.parametrize("probability", [1e-30, 1e-12, 1e-6])
+@pytest.mark.parametrize("probability", [1e-30, 1e-6])
 def test_the_only_pair_that_looks_alike_is_found_however_faintly(probability):
     matrix = np.zeros((60, 60))
     matrix[3, 56] = matrix[56, 3] = probability
