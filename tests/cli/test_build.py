@@ -160,7 +160,6 @@ def test_the_mosaic_is_seen_from_the_frame_asked_for(video, tmp_path):
         (["--family", "bent"], "unknown family 'bent': choose from translation, rigid, similarity", 2),
         (["--method", "luck"], "unknown method 'luck': choose from smalti, paper", 2),
         (["--reference", "middle"], "reference middle: give the number of a frame, or auto", 2),
-        (["--reference", "1.5"], "reference 1.5: give the number of a frame, or auto", 2),
         (["--reference", "99"], "reference frame 99: is not among the frames that are used", 2),
     ],
 )

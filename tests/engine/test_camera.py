@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from smalti.engine.camera import KIND_OF_ATTITUDE, KIND_OF_MOTION, KINDS, Camera, attitudes, motions
-from smalti.geometry.maps import BASIS, FAMILIES, PROJECTIVE, SIMILARITY, exponential
+from smalti.geometry.maps import BASIS, PROJECTIVE, SIMILARITY, TRANSLATION, exponential
 from tests.worlds import flight
 
 TILTED = (0.0, 0.0, 0.5, 0.2, 0.1, 0.1, 0.1, 0.1)
 STEP = 1e-5
 PAIRS = np.array([[0, 1], [1, 2], [4, 5], [2, 5]])
-each_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+each_family = pytest.mark.parametrize("family", [TRANSLATION, SIMILARITY, PROJECTIVE], ids=lambda family: family.name)
 
 
 def tilted(family=PROJECTIVE, seed=1):

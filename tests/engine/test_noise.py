@@ -35,7 +35,7 @@ def mean_of(seeds, number):
 
 
 @pytest.mark.parametrize(
-    ("family", "factor"), zip(FAMILIES.values(), [0.3, 1.0, 3.0, 0.3, 3.0], strict=True), ids=FAMILIES
+    ("family", "factor"), list(zip(FAMILIES.values(), [0.3, 1.0, 3.0, 0.3, 3.0], strict=True)), ids=FAMILIES
 )
 def test_the_scatter_of_landmarks_tells_how_much_they_err(family, factor):
     rng = np.random.default_rng(1)

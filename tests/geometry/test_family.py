@@ -73,9 +73,8 @@ def test_a_family_is_closed_under_composition(family, first, second):
     assert distance_to(family, product) < 1e-13 * max(1.0, np.abs(product).max())
 
 
-@each_family
-def test_the_identity_is_in_every_family(family):
-    assert distance_to(family, np.eye(2, 3)) < 1e-15
+def test_the_identity_is_in_every_family():
+    assert max(distance_to(family, np.eye(2, 3)) for family in FAMILIES.values()) < 1e-15
 
 
 def test_a_similarity_keeps_the_ratio_of_distances():
@@ -96,9 +95,8 @@ def test_a_translation_leaves_the_linear_part_alone():
 
 
 @each_family
-@pytest.mark.parametrize("seed", range(3))
-def test_fit_recovers_a_map_of_the_family(family, seed):
-    rng = np.random.default_rng(seed)
+def test_fit_recovers_a_map_of_the_family(family):
+    rng = np.random.default_rng(0)
     truth = map_of(family, rng.normal(size=12))
     points_j = rng.normal(size=(5, 2))
     fitted = family.fit(apply(truth, points_j), points_j, rng.uniform(0.5, 2.0, size=5))
@@ -106,9 +104,8 @@ def test_fit_recovers_a_map_of_the_family(family, seed):
 
 
 @each_family
-@pytest.mark.parametrize("seed", range(3))
-def test_no_neighbour_in_the_family_fits_better(family, seed):
-    rng = np.random.default_rng(seed)
+def test_no_neighbour_in_the_family_fits_better(family):
+    rng = np.random.default_rng(0)
     points_i, points_j, weights = (
         rng.normal(size=(6, 2)),
         rng.normal(size=(6, 2)),
@@ -137,9 +134,9 @@ def test_inverses_stay_in_the_family(family):
     assert distance_to(family, invert(truth)) < 1e-13
 
 
-@each_family
-def test_a_family_is_found_by_its_name(family):
-    assert family_named(family.name) is family
+def test_a_family_is_found_by_its_name():
+    assert [family_named(name) for name in FAMILIES] == list(FAMILIES.values())
+    assert all(family.name == name for name, family in FAMILIES.items())
 
 
 def test_an_unknown_name_is_refused_with_the_names_there_are():

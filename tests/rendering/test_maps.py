@@ -32,8 +32,9 @@ def spread_of(world) -> dict[int, np.ndarray]:
     return forms
 
 
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize(("scale", "region"), [(1.0, None), (1.3, None), (1.0, (61, 33, 150, 99))])
+@pytest.mark.parametrize(
+    ("scale", "region", "masked"), [(1.0, None, True), (1.3, None, False), (1.0, (61, 33, 150, 99), False)]
+)
 def test_the_source_map_leads_back_to_the_pixel_that_is_shown(tmp_path, scale, region, masked):
     world, mask = WORLDS["homographies"], disc() if masked else None
     frames = unlike_frames(world)

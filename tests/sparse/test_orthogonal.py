@@ -16,7 +16,7 @@ GRAPHS = {
     "loops": (13, [(n, n + 1) for n in range(12)] + [(0, 7), (11, 2), (3, 12), (5, 9)]),
     "all edges": (6, [(a, b) for a in range(6) for b in range(a)]),
 }
-each_graph = pytest.mark.parametrize(("graph", "k"), zip(GRAPHS, [1, 3, 6, 6, 3], strict=True))
+each_graph = pytest.mark.parametrize(("graph", "k"), list(zip(GRAPHS, [1, 3, 6, 6, 3], strict=True)))
 
 
 def random_rows(rng, nodes, edges, k, m=2):
