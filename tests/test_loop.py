@@ -170,7 +170,7 @@ def test_a_yes_becomes_a_link():
     assert BESIDE[1] in start().record(yes(BESIDE[1])).estimate.system.place_of
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("count", [1, 3])
 def test_few_landmarks_are_an_answer(count):
     record = world().see(BESIDE[1], np.random.default_rng(1), count=count)
     state = start().record(Answer.yes(record))

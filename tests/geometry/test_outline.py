@@ -104,8 +104,8 @@ def test_the_tolerance_widens_every_side():
 
 @pytest.mark.parametrize(
     "sides",
-    [(0, 0, 0, 5), (0, 0, 5, 0), (5, 0, 0, 5), (0, 5, 5, 0)],
-    ids=["thin", "flat", "mirrored", "upside"],
+    [(0, 0, 0, 5), (0, 5, 5, 0)],
+    ids=["thin", "upside"],
 )
 def test_an_outline_without_area_is_refused(sides):
     with pytest.raises(UsageError, match="area"):

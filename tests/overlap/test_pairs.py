@@ -82,6 +82,12 @@ MODELS: dict[str, PairwiseModel] = {
 }
 
 
+# A matrix in memory, an index and a list of positions are gone through each in its own way.
+each_way_of_looking = pytest.mark.parametrize(
+    "name", ["nothing", "matrix", "dense signatures, trained", "index, trained", "sensor", "sensor, listed"]
+)
+
+
 def cut(block: int) -> np.ndarray:
     return np.append(np.arange(0, FRAMES, block), FRAMES)
 
@@ -130,7 +136,7 @@ def test_every_pair_that_reaches_its_level_is_found_and_hardly_any_other(name: s
         assert (bound <= model.of_pairs(pairs) + 1e-4).all()
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each_way_of_looking
 def test_pairs_come_by_pair_of_blocks_then_by_frames_however_the_frames_are_cut(name: str) -> None:
     for starts in (cut(20), cut(8)):
         pairs, _ = collect(MODELS[name], np.full((len(starts) - 1, len(starts) - 1), 0.1), starts)
@@ -139,7 +145,7 @@ def test_pairs_come_by_pair_of_blocks_then_by_frames_however_the_frames_are_cut(
         np.testing.assert_array_equal(order, np.arange(len(pairs)))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each_way_of_looking
 def test_a_level_of_zero_asks_for_all_pairs_and_infinity_for_none(name: str) -> None:
     starts = cut(8)
     blocks = len(starts) - 1
@@ -149,7 +155,7 @@ def test_a_level_of_zero_asks_for_all_pairs_and_infinity_for_none(name: str) -> 
     assert len(nothing) == 0
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each_way_of_looking
 def test_batches_are_no_larger_than_they_may_be(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for room in ("smalti.overlap.scan", "smalti.overlap.sensor", "smalti.overlap.index"):
         monkeypatch.setattr(f"{room}.PAIRS_AT_ONCE", 100)

@@ -47,8 +47,10 @@ def count_views(lens: Lens, canvas: Canvas, mask: np.ndarray | None = None, worl
     return views
 
 
-@pytest.mark.parametrize(("name", "scale"), [("barrel", 1.0), ("pincushion", 0.5), ("both", 1.0)])
-@pytest.mark.parametrize("blend", BLENDS)
+@pytest.mark.parametrize(
+    ("blend", "scale", "name"),
+    [*((blend, 1.0, "both") for blend in BLENDS), ("none", 1.0, "barrel"), ("multiband", 0.5, "pincushion")],
+)
 def test_the_mosaic_is_the_scene_and_its_alpha_the_coverage(blend, scale, name):
     mosaic = mosaic_through(name)
     canvas = mosaic.canvas(scale)

@@ -171,7 +171,7 @@ def test_a_body_just_within_the_limit_is_read(world):
     assert answer.status_code == 200
 
 
-@pytest.mark.parametrize("path", [*PATHS, "/nothing"])
+@pytest.mark.parametrize("path", ["/", "/api/state", "/nothing"])
 def test_every_response_carries_the_headers(world, path):
     headers = world[0].get(path).headers
     policy = headers["content-security-policy"]
@@ -189,9 +189,7 @@ def test_a_refusal_carries_the_headers_too(world):
     assert answer.headers["cache-control"] == "no-store"
 
 
-@pytest.mark.parametrize(
-    "path", ["/api/state", "/api/frames/0.jpg", "/api/openapi.json", "/api/events", "/api/nothing"]
-)
+@pytest.mark.parametrize("path", ["/api/state", "/api/frames/0.jpg", "/api/events", "/api/nothing"])
 def test_without_the_token_a_remote_server_tells_nothing(remote, path):
     answer = remote.get(path)
     assert answer.status_code == 403

@@ -60,26 +60,16 @@ def depths(parent):
 
 
 @each_graph
-def test_the_order_is_a_permutation(name):
-    pattern = pattern_of(*GRAPHS[name])
-    assert sorted(pattern.node_at) == list(range(pattern.nodes))
-    np.testing.assert_array_equal(pattern.place[pattern.node_at], np.arange(pattern.nodes))
-
-
-@each_graph
-def test_the_slots_are_the_blocks_of_a_dense_elimination_in_that_order(name):
+def test_slots_and_parents_are_those_of_a_dense_elimination_in_that_order(name):
     nodes, edges = GRAPHS[name]
     pattern = pattern_of(nodes, edges)
+    assert sorted(pattern.node_at) == list(range(nodes))
+    np.testing.assert_array_equal(pattern.place[pattern.node_at], np.arange(nodes))
     found = np.zeros((nodes, nodes), dtype=bool)
     found[pattern.slot_row, np.repeat(np.arange(nodes), np.diff(pattern.column_start))] = True
-    np.testing.assert_array_equal(found, filled(nodes, edges, pattern.place))
-
-
-@each_graph
-def test_the_parent_is_the_first_row_below_the_diagonal(name):
-    nodes, edges = GRAPHS[name]
-    pattern = pattern_of(nodes, edges)
     there = filled(nodes, edges, pattern.place)
+    np.testing.assert_array_equal(found, there)
+    # The parent is the first row below the diagonal.
     assert pattern.parent.tolist() == [int(np.argmax(column)) if column.any() else -1 for column in there.T]
 
 

@@ -62,7 +62,7 @@ def test_detail_is_not_mixed_at_seams():
     assert grain.min() > 0.85 * np.median(grain)
 
 
-@pytest.mark.parametrize("side", [1, 31, 32, 1024, 10**5])
+@pytest.mark.parametrize("side", [1, 31, 32, 10**5])
 def test_bands_are_narrow_beside_frames(side):
     levels = levels_for(side)
     assert 1 <= levels <= 6

@@ -51,8 +51,9 @@ def test_the_size_of_blocks_does_not_matter(monkeypatch):
     np.testing.assert_array_equal(few.places(everything), whole)
 
 
-@pytest.mark.parametrize("mask", [None, disc()], ids=["whole", "disc"])
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize(
+    ("world", "mask"), [("shifts", None), ("affine", disc()), ("homographies", None), ("homographies", disc())]
+)
 def test_a_pixel_is_shown_by_a_frame_that_covers_it_and_by_one_if_any_does(world, mask):
     mosaic = mosaic_of(WORLDS[world], mask)
     canvas = mosaic.canvas()
