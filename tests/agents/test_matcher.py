@@ -125,7 +125,7 @@ def test_anything_but_two_sets_of_points_is_refused(found):
     assert "two arrays of points (n, 2)" in complaint(found)
 
 
-@pytest.mark.parametrize("shape", [(12, 3), (24,), (2, 12), (12, 2, 1)])
+@pytest.mark.parametrize("shape", [(12, 3), (24,), (12, 2, 1)])
 def test_points_of_another_shape_are_refused_by_it(shape):
     assert str(shape) in complaint((np.zeros(shape), np.zeros(shape)))
 

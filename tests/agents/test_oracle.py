@@ -56,18 +56,18 @@ def test_another_pair_of_the_same_displacement_gets_other_noise() -> None:
     assert not np.isclose(one.points_i, other.points_i).any()
 
 
-@pytest.mark.parametrize("n", range(5))
+@pytest.mark.parametrize("n", [0, 4])
 def test_neighbours_on_the_raster_overlap(n: int) -> None:
     assert on_raster().answer(Pair(n, n + 1)).verdict is Verdict.YES
 
 
-@pytest.mark.parametrize("n", range(4))
+@pytest.mark.parametrize("n", [0, 3])
 def test_frames_two_apart_on_the_raster_do_not_overlap(n: int) -> None:
     # Two thirds of a frame away only one column of control points is shared: points on a line.
     assert on_raster().answer(Pair(n, n + 2)).verdict is Verdict.NO
 
 
-@pytest.mark.parametrize("n", range(6))
+@pytest.mark.parametrize("n", [0, 5])
 def test_the_way_back_overlaps_the_way_out_where_x_is_the_same(n: int) -> None:
     assert on_raster().answer(Pair(n, 11 - n)).verdict is Verdict.YES
 

@@ -89,7 +89,7 @@ def test_frames_all_without_keypoints_have_rows_of_length_one_too():
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0)
 
 
-@pytest.mark.parametrize("count", [1, 3, 9])
+@pytest.mark.parametrize("count", [1, 9])
 def test_fewer_keypoints_than_words_are_enough(count):
     found = signatures_of([scattered(count, 240, 180, seed) for seed in range(2)], OUTLINE)
     assert found.shape[0] == 2

@@ -125,8 +125,7 @@ def test_the_report_names_every_rejected_one(lied_to):
             assert all(label in told for label in labels), link.pair
 
 
-@pytest.mark.parametrize("drift_degrees", [0.0, 1.0, 3.0])
-@pytest.mark.parametrize("lie_px", [(40.0, 25.0), (120.0, 75.0)])
+@pytest.mark.parametrize(("drift_degrees", "lie_px"), [(0.0, (40.0, 25.0)), (3.0, (40.0, 25.0)), (1.0, (120.0, 75.0))])
 def test_a_lie_among_few_loops_is_rejected_and_leaves_no_trace(drift_degrees, lie_px):
     """So few that it bends what all the others say, before it is known for a lie."""
     plan = Plan(lies=dict.fromkeys(CHAIN, turn(drift_degrees)))

@@ -114,7 +114,9 @@ def test_a_long_sequence_interrupted_within_a_batch_ends_as_one_that_was_not(tmp
     write_frames(sequence, tmp_path / "images", ".png")
 
     def pairs_of(folder, progress=None):
-        with smalti.build(tmp_path / "images", folder, budget=7, progress=progress) as project:
+        with smalti.build(
+            tmp_path / "images", folder, budget=7, registration="keypoints", progress=progress
+        ) as project:
             return [entry.answer.pair for entry in project.answers]
 
     at_once = pairs_of(tmp_path / "at once")

@@ -17,13 +17,11 @@ from smalti.project.project import Project
 from smalti.project.uncertainty import Uncertainty, state_of
 from tests.building.filmed import (
     FILES,
-    TINY,
     TINY_BUDGET,
     built_strips,
     built_tiny,
     copied,
     error_px,
-    maps_of,
     strips,
     tiny,
     tiny_images,
@@ -163,56 +161,10 @@ def test_matches_that_are_left_out_of_a_trial_tell_the_error(mosaic):
     assert 0 < mosaic.info()["left_out_px"] < 1.0
 
 
-def test_every_start_and_end_choose_the_frames(base, tmp_path):
-    with build(tiny_video(base), tmp_path / "out", every=2, start="1", end="10", budget=0) as project:
-        assert len(project.frames) == 5
-        truth = tiny().mosaic_from_frame[1:10:2]
-        maps = np.array([placement.final for placement in project.placements])
-        from_first = np.linalg.inv(maps[0]) @ maps
-        true_from_first = np.array([np.vstack([one, [0, 0, 1]]) for one in truth])
-        true_from_first = np.linalg.inv(true_from_first[0]) @ true_from_first
-        np.testing.assert_allclose(from_first[:, :2, 2], true_from_first[:, :2, 2], atol=1.5)
-
-
-def test_frames_are_reduced_to_the_largest_size(base, tmp_path):
-    with build(tiny_video(base), tmp_path / "out", max_size=120, budget=0) as project:
-        assert (project.width, project.height) == (120, 90)
-        assert len(project.placements) == 12
-
-
-def test_a_mask_of_ones_own_is_where_keypoints_are(base, tmp_path):
-    mask = np.zeros((TINY[1], TINY[0]), np.uint8)
-    mask[:, 40:] = 255
-    assert cv2.imwrite(str(tmp_path / "mask.png"), mask)
-    with build(tiny_video(base), tmp_path / "out", mask=str(tmp_path / "mask.png"), budget=0) as project:
-        np.testing.assert_array_equal(project.mask, mask > 0)
-        assert all(project.cache.keypoints(n).points[:, 0].min() >= 39 for n in range(12))
-        assert len(project.placements) == 12
-
-
-def test_without_a_mask_the_whole_frame_counts(base, tmp_path):
-    with build(tiny_video(base), tmp_path / "out", mask="none", budget=0) as project:
-        assert project.mask is None
-        assert project.store.fact("binding")["mask"] == "none"
-
-
 def test_images_give_the_mosaic_that_a_video_does(base, tmp_path):
     with build(tiny_images(base), tmp_path / "out", budget=TINY_BUDGET) as project:
         assert [frame.label for frame in project.frames] == [f"frame_{n:04d}.png" for n in range(12)]
         assert error_px(project, tiny()) < 0.3
-
-
-def test_several_images_by_name_are_a_sequence(base, tmp_path):
-    files = sorted(tiny_images(base).iterdir())[:4]
-    with build(files, tmp_path / "out", budget=0) as project:
-        assert sorted(maps_of(project.folder)) == [0, 1, 2, 3]
-
-
-def test_the_folder_is_named_after_the_input(base, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with build(tiny_video(base), budget=0, end="4") as project:
-        assert str(project.folder) == "tiny.smalti"
-    assert (tmp_path / "tiny.smalti" / "mosaic.png").is_file()
 
 
 def test_the_package_offers_it():
@@ -239,12 +191,6 @@ def test_a_wrong_option_is_refused_before_anything_is_written(options, error, ba
     with pytest.raises(error):
         build(tiny_video(base), tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("options", [{"seed": 1}, {"mask": "none"}, {"every": 2}])
-def test_other_options_do_not_go_on_with_a_build(options, base):
-    with pytest.raises(ProjectError, match=r"holds a build of other (options|frames); name another folder"):
-        build(tiny_video(base), built_tiny(base), budget=TINY_BUDGET, **options)
 
 
 @pytest.fixture(scope="module")

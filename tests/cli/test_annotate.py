@@ -123,8 +123,6 @@ def test_others_need_the_token_that_is_printed(prepared, tmp_path):
     [
         (["nowhere.mp4"], "nowhere.mp4: ", 1),
         (["--family", "best", "nowhere.mp4"], "unknown family 'best'", 2),
-        (["--method", "best", "nowhere.mp4"], "unknown method 'best'", 2),
-        (["--reference", "last", "nowhere.mp4"], "give the number of a frame, or auto", 2),
         (["--target-px", "-1", "nowhere.mp4"], "target -1.0 px", 2),
         (["--port", "70000", "nowhere.mp4"], "--port 70000", 2),
         (["--host", "192.0.2.1", "nowhere.mp4"], "--host 192.0.2.1: is not an address of this machine", 2),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -160,7 +159,6 @@ def test_the_mosaic_is_seen_from_the_frame_asked_for(video, tmp_path):
         (["--family", "bent"], "unknown family 'bent': choose from translation, rigid, similarity", 2),
         (["--method", "luck"], "unknown method 'luck': choose from smalti, paper", 2),
         (["--reference", "middle"], "reference middle: give the number of a frame, or auto", 2),
-        (["--reference", "1.5"], "reference 1.5: give the number of a frame, or auto", 2),
         (["--reference", "99"], "reference frame 99: is not among the frames that are used", 2),
     ],
 )
@@ -223,25 +221,6 @@ def test_other_options_on_a_project_are_one_line_and_change_nothing(other, built
 def test_other_frames_on_a_project_are_one_line(built, video, capfd):
     assert build(video, built[0], "--every", 2) == 1
     assert "other frames" in one_line(capfd)
-
-
-def test_a_larger_budget_goes_on(video, tmp_path):
-    kept = []
-    for budget in (1, 4):
-        assert build(video, tmp_path / "out", "--budget", budget) == 0
-        with Project.open(tmp_path / "out") as project:
-            kept.append([(entry.answer.pair, entry.seconds) for entry in project.answers])
-            assert project.info()["asked"] == budget
-    # The seconds that an answer took do not come out the same twice.
-    assert kept[1][: len(kept[0])] == kept[0]
-
-
-def test_a_smaller_budget_gives_the_mosaic_of_the_first_answers(video, tmp_path):
-    assert build(video, tmp_path / "out", "--budget", 3) == 0
-    assert build(video, tmp_path / "out", "--budget", 0) == 0
-    assert build(video, tmp_path / "chain", "--budget", 0) == 0
-    one, other = (json.loads((tmp_path / name / "transforms.json").read_text()) for name in ("out", "chain"))
-    assert one == other
 
 
 def test_names_in_the_help_are_those_of_the_tables():

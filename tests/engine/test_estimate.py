@@ -11,14 +11,14 @@ from smalti.engine.estimate import begin, refine_on_landmarks
 from smalti.engine.links import fit_link
 from smalti.engine.robust_estimate import estimate
 from smalti.engine.variance_components import MATCHER, PERSON
-from smalti.geometry.homographies import FAMILIES, apply_map
+from smalti.geometry.homographies import FAMILIES, PROJECTIVE, SIMILARITY, TRANSLATION, apply_map
 from smalti.records import Landmarks, Pair
 from tests.worlds import OUTLINE, across, flight
 
 FRAMES, LANE = 36, 12
 BESIDE = across(FRAMES, LANE)
 each_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
-each_seed = pytest.mark.parametrize("seed", range(4))
+each_seed = pytest.mark.parametrize("seed", range(2))
 
 
 @cache
@@ -224,7 +224,7 @@ def test_between_mosaics_nothing_surprises():
 # Better by answers
 
 
-@each_family
+@pytest.mark.parametrize("family", [TRANSLATION, SIMILARITY, PROJECTIVE], ids=lambda family: family.name)
 def test_answers_make_a_mosaic_better(family):
     rng = np.random.default_rng(3)
     world = flight(rng, FRAMES, family, lane=LANE)
@@ -297,7 +297,7 @@ def test_a_mosaic_of_two_lanes_is_where_one_of_one_would_be_wrong_about_the_othe
 # What people get
 
 
-@each_family
+@pytest.mark.parametrize("family", [SIMILARITY, PROJECTIVE], ids=lambda family: family.name)
 def test_the_mosaic_is_seen_from_the_middle_frame(family):
     rng = np.random.default_rng(7)
     world = flight(rng, 16, family, lane=8)

@@ -60,7 +60,7 @@ def cost_of(link, i_from_j):
 # What landmarks determine
 
 
-@pytest.mark.parametrize(("count", "rank"), [(1, 2), (2, 4), (3, 6), (4, 8), (5, 8), (30, 8)])
+@pytest.mark.parametrize(("count", "rank"), [(1, 2), (3, 6), (4, 8), (5, 8)])
 def test_landmarks_determine_two_numbers_each_and_eight_at_most(count, rank):
     assert fit_link(told(count=count), OUTLINE).rank == rank
 
@@ -70,45 +70,43 @@ def test_landmarks_on_a_line_leave_three_numbers_open():
     assert fit_link(Landmarks(PAIR, points + np.array([20.0, 3.0]), points), OUTLINE).rank == 5
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 6])
-@each_family
-@EXACT
-@given(seed=st.integers(0, 2**32 - 1))
-def test_the_truth_of_exact_landmarks_costs_nothing_whatever_their_number(family, count, seed):
+@settings(EXACT, max_examples=150)
+@given(
+    family=st.sampled_from(list(FAMILIES.values())),
+    seed=st.integers(0, 2**32 - 1),
+    count=st.sampled_from([1, 2, 3, 4, 6]),
+)
+def test_the_truth_of_exact_landmarks_costs_nothing_whatever_their_number(family, seed, count):
     link = fit_link(told(seed, count, family, noise=0.0), OUTLINE, None, family)
     # In units of the noise: a thousandth of a deviation.
     assert np.linalg.norm(link.root @ error_of(link, two_frames(seed, family).i_from_j(PAIR))) < 1e-3
 
 
 @each_family
-@pytest.mark.parametrize("seed", range(3))
-def test_enough_exact_landmarks_give_the_map_itself(family, seed):
-    link = fit_link(told(seed, 6, family, noise=0.0), OUTLINE, None, family)
-    np.testing.assert_allclose(link.i_from_j, two_frames(seed, family).i_from_j(PAIR), atol=1e-7)
+def test_enough_exact_landmarks_give_the_map_itself(family):
+    link = fit_link(told(0, 6, family, noise=0.0), OUTLINE, None, family)
+    np.testing.assert_allclose(link.i_from_j, two_frames(0, family).i_from_j(PAIR), atol=1e-7)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 8])
-@pytest.mark.parametrize("seed", range(3))
-def test_near_the_fit_a_link_costs_what_its_landmarks_do(count, seed):
-    link = fit_link(told(seed, count, noise=0.0), OUTLINE)
-    for step in 1e-4 * np.random.default_rng(seed).normal(size=(4, 8)):
+def test_near_the_fit_a_link_costs_what_its_landmarks_do(count):
+    link = fit_link(told(0, count, noise=0.0), OUTLINE)
+    for step in 1e-4 * np.random.default_rng(0).normal(size=(4, 8)):
         moved = link.i_from_j @ exponential(step[None])[0]
         assert np.sum((link.root @ error_of(link, moved)) ** 2) == pytest.approx(cost_of(link, moved), rel=0.01)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_of_noisy_landmarks_a_link_costs_what_is_beyond_the_best_fit(seed):
-    link = fit_link(told(seed, 8), OUTLINE)
-    for step in 3e-3 * np.random.default_rng(seed).normal(size=(4, 8)):
+def test_of_noisy_landmarks_a_link_costs_what_is_beyond_the_best_fit():
+    link = fit_link(told(0, 8), OUTLINE)
+    for step in 3e-3 * np.random.default_rng(0).normal(size=(4, 8)):
         moved = link.i_from_j @ exponential(step[None])[0]
         beyond = cost_of(link, moved) - cost_of(link, link.i_from_j)
         assert np.sum((link.root @ error_of(link, moved)) ** 2) == pytest.approx(beyond, rel=0.1)
 
 
 @each_family
-@pytest.mark.parametrize("seed", range(3))
-def test_no_neighbour_in_the_family_fits_better(family, seed):
-    link = fit_link(told(seed, 9, noise=2.0), OUTLINE, None, family)
+def test_no_neighbour_in_the_family_fits_better(family):
+    link = fit_link(told(0, 9, noise=2.0), OUTLINE, None, family)
     for direction in np.eye(family.freedom):
         for step in (1e-3, -1e-3):
             moved = link.i_from_j @ exponential(step * direction[None])[0]
@@ -162,7 +160,7 @@ def test_what_landmarks_leave_open_stays_near_where_it_begins():
     np.testing.assert_allclose(link.i_from_j, near, atol=1e-6)
 
 
-@pytest.mark.parametrize("count", [3, 4, 9])
+@pytest.mark.parametrize("count", [3, 9])
 def test_mirrored_landmarks_are_refused_with_the_remedy(count):
     record = told(count=count)
     mirrored = record.points_i * [-1.0, 1.0] + [100.0, 0.0]

@@ -128,7 +128,7 @@ def test_everything_moves_with_the_maps_as_it_says(family):
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
 
 
-@each_family
+@pytest.mark.parametrize("family", [TRANSLATION, PROJECTIVE], ids=lambda family: family.name)
 def test_the_common_turn_of_the_chain_is_looked_for_where_maps_turn(family):
     system, weights, maps = linearised(family)
     assert system.shares_error is (family is not TRANSLATION)
@@ -136,7 +136,7 @@ def test_the_common_turn_of_the_chain_is_looked_for_where_maps_turn(family):
     assert (np.abs(by_shared[:, :, 0]).max(axis=1) > 0).tolist() == (system.is_step & system.shares_error).tolist()
 
 
-@each_family
+@pytest.mark.parametrize("family", [TRANSLATION, PROJECTIVE], ids=lambda family: family.name)
 def test_the_gradient_is_half_that_of_the_cost(family):
     system, weights, maps = linearised(family)
     _, expected = by_differences(system, weights, maps)
@@ -144,7 +144,7 @@ def test_the_gradient_is_half_that_of_the_cost(family):
     np.testing.assert_allclose(2.0 * gradient.ravel(), expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
 
 
-@each_family
+@pytest.mark.parametrize("family", [TRANSLATION, PROJECTIVE], ids=lambda family: family.name)
 def test_the_information_is_the_square_of_the_derivatives(family):
     system, weights, maps = linearised(family)
     rows = linearise(system, weights, maps)
@@ -177,7 +177,7 @@ def test_an_exact_world_is_recovered(family):
     assert world.off_px(solution.maps).max() < 1e-6
 
 
-@each_family
+@pytest.mark.parametrize("family", [TRANSLATION, PROJECTIVE], ids=lambda family: family.name)
 def test_an_exact_world_costs_nothing_where_it_is(family):
     rng = np.random.default_rng(5)
     world = flight(rng, 18, family, lane=6)
@@ -287,7 +287,7 @@ def assert_alike(predicted, found):
 STEADY_ENOUGH = (0.0, 0.0, 0.03, 0.02, 0.01, 0.01, 0.005, 0.005)
 
 
-@each_family
+@pytest.mark.parametrize("family", [TRANSLATION, PROJECTIVE], ids=lambda family: family.name)
 def test_the_covariance_of_places_is_that_of_simulated_mosaics(family):
     assert_alike(*simulated(family, FREE, STEADY_ENOUGH, 11))
 

@@ -296,7 +296,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 def test_an_interrupted_study_goes_on_and_ends_as_if_never_interrupted(tmp_path):
     command = [
-        *(sys.executable, "-m", "smalti.cli.main", "experiment", "raster", "--frames", "80", "--queries", "20"),
+        *(sys.executable, "-m", "smalti.cli.main", "experiment", "raster", "--frames", "60", "--queries", "12"),
         *("--seeds", "1,2,3,4", "--strategies", "paper", "--jobs", "1", "-q", "--out"),
     ]
     first = subprocess.Popen(

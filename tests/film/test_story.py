@@ -156,8 +156,7 @@ def test_without_loops_the_story_goes_from_the_chain_to_the_end(tmp_path):
     assert [state.off_px for state in story.states] == [None, None]
 
 
-@pytest.mark.parametrize("steps", [1, 2, 7, 80])
-@pytest.mark.parametrize("answers", [1, 3, 80, 81, 1500])
+@pytest.mark.parametrize(("answers", "steps"), [(1, 1), (1, 80), (3, 2), (80, 80), (81, 80), (1500, 1), (1500, 7)])
 def test_many_answers_share_steps_and_the_last_ones_most(answers, steps):
     given = spread_answers(answers, steps)
     assert len(given) <= steps

@@ -80,7 +80,7 @@ def test_no_step_at_all_takes_no_time():
     assert plan_timeline(moving(0, 10), 20.0).seconds < 5
 
 
-@pytest.mark.parametrize("seconds", [6.0, 20.0, 61.5])
+@pytest.mark.parametrize("seconds", [6.0, 61.5])
 def test_a_film_of_as_many_steps_as_it_has_time_for_is_not_longer_than_wanted(seconds):
     steps = most_steps(seconds)
     moves = np.cumsum(np.random.default_rng(4).exponential(3.0, steps + 1))

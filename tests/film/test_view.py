@@ -32,8 +32,7 @@ STORIES = {
 }
 
 
-@pytest.mark.parametrize("size", [960, 641, 160])
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize(("name", "size"), [("long", 641), ("high", 960), ("square", 160)])
 def test_sides_are_even_and_the_longer_one_is_as_wanted(name, size):
     view = View.of(STORIES[name], size)
     sides = (view.width, view.height + view.caption_height)

@@ -34,8 +34,15 @@ DEEP_WRITERS = {
 }
 
 
-@pytest.mark.parametrize("writer", DEEP_WRITERS)
-@pytest.mark.parametrize("pixels", [DEEP, DEEP[:, :, 0]], ids=["rgb", "gray"])
+@pytest.mark.parametrize(
+    ("writer", "pixels"),
+    [
+        *((writer, DEEP) for writer in DEEP_WRITERS),
+        ("tiff", DEEP[:, :, 0]),
+        ("lzw tiff", DEEP[:, :, 0]),
+        ("png", DEEP[:, :, 0]),
+    ],
+)
 def test_16_bit_images_are_scaled_to_their_range(writer, pixels, tmp_path, capfd):
     suffix = "png" if writer == "png" else "tif"
     for name in ("1", "2"):

@@ -17,9 +17,10 @@ from smalti.geometry.linear_maps import (
     linear_family_named,
 )
 
-LAWS = settings(derandomize=True, deadline=None, max_examples=30)
+LAWS = settings(derandomize=True, deadline=None, max_examples=90)
 each_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 
+families = st.sampled_from(list(FAMILIES.values()))
 parameters = st.lists(st.floats(-3.0, 3.0), min_size=12, max_size=12).map(np.array)
 
 
@@ -40,9 +41,8 @@ def test_a_family_has_as_many_independent_directions_as_it_should(family, freedo
     assert np.linalg.matrix_rank(family.tangent.reshape(-1, 6)) == freedom
 
 
-@each_family
 @LAWS
-@given(numbers=parameters)
+@given(family=families, numbers=parameters)
 def test_a_row_of_a_map_is_its_basis_times_its_planes_parameters(family, numbers):
     by_plane = numbers[: family.freedom].reshape(family.planes, family.size)
     fitted = map_of(family, numbers)
@@ -58,32 +58,28 @@ def test_the_planes_determine_each_row_once(family):
     assert len(family.rows_of_plane) == family.planes
 
 
-@each_family
 @LAWS
-@given(numbers=parameters)
+@given(family=families, numbers=parameters)
 def test_maps_move_along_the_tangent(family, numbers):
     expected = family.offset + np.einsum("c,cpa->pa", numbers[: family.freedom], family.tangent)
     np.testing.assert_allclose(map_of(family, numbers), expected, rtol=0, atol=1e-14)
 
 
-@each_family
-def test_maps_of_many_frames_are_those_of_each(family):
-    many = np.random.default_rng(3).normal(size=(5, family.planes, family.size))
+def test_maps_of_many_frames_are_those_of_each():
+    many = np.random.default_rng(3).normal(size=(5, AFFINE.planes, AFFINE.size))
     for n in range(5):
-        np.testing.assert_allclose(family.maps(many)[n], family.maps(many[n : n + 1])[0], rtol=1e-13)
+        np.testing.assert_allclose(AFFINE.maps(many)[n], AFFINE.maps(many[n : n + 1])[0], rtol=1e-13)
 
 
-@each_family
 @LAWS
-@given(first=parameters, second=parameters)
+@given(family=families, first=parameters, second=parameters)
 def test_a_family_is_closed_under_composition(family, first, second):
     product = compose(map_of(family, first), map_of(family, second))
     assert distance_to(family, product) < 1e-13 * max(1.0, np.abs(product).max())
 
 
-@each_family
-def test_the_identity_is_in_every_family(family):
-    assert distance_to(family, np.eye(2, 3)) < 1e-15
+def test_the_identity_is_in_every_family():
+    assert max(distance_to(family, np.eye(2, 3)) for family in FAMILIES.values()) < 1e-15
 
 
 def test_a_similarity_keeps_the_ratio_of_distances():
@@ -104,9 +100,8 @@ def test_a_translation_leaves_the_linear_part_alone():
 
 
 @each_family
-@pytest.mark.parametrize("seed", range(3))
-def test_fit_recovers_a_map_of_the_family(family, seed):
-    rng = np.random.default_rng(seed)
+def test_fit_recovers_a_map_of_the_family(family):
+    rng = np.random.default_rng(0)
     truth = map_of(family, rng.normal(size=12))
     points_j = rng.normal(size=(5, 2))
     fitted = family.fit(apply(truth, points_j), points_j, rng.uniform(0.5, 2.0, size=5))
@@ -114,9 +109,8 @@ def test_fit_recovers_a_map_of_the_family(family, seed):
 
 
 @each_family
-@pytest.mark.parametrize("seed", range(3))
-def test_no_neighbour_in_the_family_fits_better(family, seed):
-    rng = np.random.default_rng(seed)
+def test_no_neighbour_in_the_family_fits_better(family):
+    rng = np.random.default_rng(0)
     points_i, points_j, weights = (
         rng.normal(size=(6, 2)),
         rng.normal(size=(6, 2)),
@@ -145,9 +139,9 @@ def test_inverses_stay_in_the_family(family):
     assert distance_to(family, invert(truth)) < 1e-13
 
 
-@each_family
-def test_a_family_is_found_by_its_name(family):
-    assert linear_family_named(family.name) is family
+def test_a_family_is_found_by_its_name():
+    assert [linear_family_named(name) for name in FAMILIES] == list(FAMILIES.values())
+    assert all(family.name == name for name, family in FAMILIES.items())
 
 
 def test_an_unknown_name_is_refused_with_the_names_there_are():

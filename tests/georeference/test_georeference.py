@@ -216,7 +216,7 @@ def test_frames_at_one_place_of_the_mosaic_are_refused():
     refused(np.full((60, 2), 77.0), apply(similarity(0.06, 0), strips()), "all 60 frames lie at one place")
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_table_of_another_survey_is_refused(seed):
     other = np.random.default_rng(seed).permutation(apply(similarity(0.06, 0), strips()))
     refused(strips(), other, "do not resemble the mosaic")

@@ -55,15 +55,14 @@ def test_known_places_have_their_published_coordinates(place):
     np.testing.assert_allclose(utm_from_geographic([lat], [lon], zone), [[east, north]], atol=1.0)
 
 
-@pytest.mark.parametrize("lat", [0.0, 1e-3, 30.0, 47.5, 71.0, 84.0])
+@pytest.mark.parametrize("lat", [0.0, 47.5, 84.0])
 def test_the_central_meridian_is_as_long_as_the_ellipse_times_the_scale(lat):
     ((east, north),) = utm_from_geographic([lat], [9.0], Zone(32))
     assert east == pytest.approx(500_000, abs=1e-9)
     assert north == pytest.approx(0.9996 * meridian_arc_m(np.radians(lat)), abs=1e-6)
 
 
-@pytest.mark.parametrize("lat", [-79.0, -33.0, 0.0, 5.0, 46.0, 68.0, 83.0])
-@pytest.mark.parametrize("offset", [-9.0, -3.0, 0.7, 30.0, 50.0])
+@pytest.mark.parametrize(("lat", "offset"), [(-79.0, 50.0), (-33.0, -9.0), (0.0, 30.0), (46.0, 0.7), (83.0, -3.0)])
 def test_the_series_equals_the_continued_meridian_arc_below_a_micrometre(lat, offset):
     zone = Zone(32)
     np.testing.assert_allclose(
@@ -95,9 +94,7 @@ def test_southern_zones_count_north_from_ten_million_metres_below_the_equator():
     np.testing.assert_array_equal(difference, [[0, 10_000_000]])
 
 
-@pytest.mark.parametrize(
-    ("lon", "number"), [(-180.0, 1), (-174.01, 1), (-174.0, 2), (0.0, 31), (179.99, 60), (180.0, 1)]
-)
+@pytest.mark.parametrize(("lon", "number"), [(-180.0, 1), (-174.01, 1), (-174.0, 2), (179.99, 60), (180.0, 1)])
 def test_zones_are_six_degrees_wide_from_the_date_line(lon, number):
     assert choose_zone([10.0], [lon]) == Zone(number)
 

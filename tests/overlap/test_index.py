@@ -71,7 +71,7 @@ def test_any_series_of_questions_is_answered_exactly(looks: Watched) -> None:
         check(index, looks, weights, level_like(seed, low=0.4 - 0.1 * seed))
 
 
-@pytest.mark.parametrize("room", [0, 500, 3000, 20_000])
+@pytest.mark.parametrize("room", [0, 500, 20_000])
 def test_answers_do_not_depend_on_how_much_can_be_kept(looks: Watched, room: int) -> None:
     index = Index(looks, most_kept=room)
     for seed in range(6):

@@ -39,7 +39,7 @@ def deceptive_pairs(signatures: np.ndarray, count: int) -> np.ndarray:
     return np.column_stack([i, j])[chosen]
 
 
-@pytest.mark.parametrize("refusals", [1, 4, 30])
+@pytest.mark.parametrize("refusals", [1, 30])
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
 def test_probabilities_of_all_pairs_are_those_of_the_tight_optimum(kind: str, refusals: int) -> None:
     signatures = wandering_words(150, 120, 30, 1) if kind == "sparse" else smooth_words(150, 60, 1)

@@ -13,9 +13,7 @@ def between(mean, deviation, bound):
     return float(mean_between(np.array([mean]), np.array([deviation]), np.array([bound]))[0])
 
 
-@pytest.mark.parametrize(
-    ("mean", "deviation", "bound"), [(0.3, 0.5, 1.0), (-2.0, 1.0, 1.5), (5.0, 40.0, 2.0), (0.9, 0.01, 1.0)]
-)
+@pytest.mark.parametrize(("mean", "deviation", "bound"), [(-2.0, 1.0, 1.5), (5.0, 40.0, 2.0), (0.9, 0.01, 1.0)])
 def test_it_is_that_of_the_density_within_the_bounds(mean, deviation, bound):
     def density(x):
         return np.exp(-0.5 * ((x - mean) / deviation) ** 2)

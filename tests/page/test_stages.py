@@ -14,7 +14,7 @@ from tests.page.rounds import careful_eye
 
 
 def test_progress_is_shown_until_the_first_question_comes_by_itself(page, film, prepared, tmp_path, keep_picture):
-    with Program(film, "-o", tmp_path / "rounds.smalti") as program:
+    with Program(film, "-o", tmp_path / "rounds.smalti", "--registration", "keypoints") as program:
         person = Person(page)
         page.goto(program.address)
         expect(person.see("progress")).to_be_visible()

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.geometry.linear_maps import AFFINE, Family, apply, compose, invert
-from smalti.geometry.outline import Outline
+from smalti.geometry.linear_maps import AFFINE, Family, compose, invert
 from smalti.paper.linear_adjustment import AffineLink, LinearAdjustment, fit_affine_link
-from smalti.records import Landmarks, Pair, Points, Transforms
-from tests.worlds import OUTLINE, random_walk, spread_points
+from smalti.records import Pair, Transforms
+from tests import worlds
+from tests.worlds import OUTLINE, measured, random_walk, spread_points
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """Frames whose place is known, and landmarks between some of them."""
+class Problem(worlds.Problem):
+    """One that the paper's adjustment solves."""
 
     family: Family
-    outline: Outline
-    truth: Transforms  # (N, 2, 3), in the coordinates of frame 0
-    landmarks: tuple[Landmarks, ...]
-
-    @property
-    def frames(self) -> int:
-        return len(self.truth)
 
     @cached_property
     def links(self) -> list[AffineLink]:
@@ -76,32 +67,7 @@ def random_problem(
     return Problem(family, OUTLINE, truth, tuple(landmarks))
 
 
-def raster(rng: np.random.Generator, frames: int, loops: int, noise: float = 1.0) -> Problem:
+def raster(rng: np.random.Generator, frames: int, loops: int) -> Problem:
     """Make a camera that goes straight on and comes back beside its way, linked across at `loops` places."""
-    step = OUTLINE.width / 3
-    n = np.arange(frames)
-    truth = np.tile(np.eye(2, 3), (frames, 1, 1))
-    truth[:, 0, 2] = np.minimum(n, frames - 1 - n) * step
-    truth[:, 1, 2] = np.where(n < frames / 2, 0.0, OUTLINE.height / 3)
-    pairs = [Pair(i, i + 1) for i in range(frames - 1)]
-    across = np.linspace(0, frames // 2 - 2, loops).astype(int)
-    pairs += [Pair(int(i), int(frames - 1 - i)) for i in across]
-    corners_and_middle = np.vstack([OUTLINE.corners, OUTLINE.centre])
-    landmarks = [measured(rng, truth, pair, corners_and_middle, noise) for pair in pairs]
-    return Problem(AFFINE, OUTLINE, truth, tuple(landmarks))
-
-
-def measured(
-    rng: np.random.Generator,
-    truth: Transforms,
-    pair: Pair,
-    points_j: Points,
-    sigma: float | NDArray[np.float64],
-    *,
-    exact: bool = False,
-) -> Landmarks:
-    """Return landmarks of a pair: exact in j, with noise in i."""
-    i_from_j = compose(invert(truth[pair.i]), truth[pair.j])
-    noise = np.broadcast_to(np.asarray(sigma), (len(points_j),))[:, None] * rng.normal(size=points_j.shape)
-    points_i = apply(i_from_j, points_j) + (0.0 if exact else noise)
-    return Landmarks(pair, points_i, points_j, sigma)
+    plain = worlds.raster(rng, frames, loops)
+    return Problem(AFFINE, plain.outline, plain.truth, plain.landmarks)

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from smalti.active_loop import StopReason, StopRule
-from smalti.errors import LandmarkError, ModelError, PairError, UsageError
+from smalti.errors import LandmarkError, ModelError, UsageError
 from smalti.geometry.linear_maps import square
 from smalti.overlap.external_model import NoExternalModel
 from smalti.overlap.position_bounds import quick_probability
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.paper.haralick import Haralick
 from smalti.paper.paper_loop import PaperLoop
-from smalti.records import Answer, Author, Landmarks, Pair, Verdict
+from smalti.records import Answer, Author, Landmarks, Pair
 from smalti_lab.comparison_strategies import Xia
 from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, World, circle, raster
 
@@ -87,20 +87,6 @@ def test_no_and_unsure_leave_the_adjustment_as_it_is(start: PaperLoop, answer: A
     assert start.adjustment is start.record(answer).adjustment
 
 
-@pytest.mark.parametrize("answer", [a_yes(Pair(0, 39)), Answer.no(Pair(0, 39)), Answer.unsure(Pair(0, 39))])
-def test_every_answer_is_kept_in_the_log(start: PaperLoop, answer: Answer) -> None:
-    assert start.record(answer).answers == (answer,)
-
-
-@pytest.mark.parametrize("make", [Answer.no, Answer.unsure], ids=["no", "unsure"])
-def test_a_pair_answered_without_landmarks_is_never_suggested_again(make: Callable[[Pair], Answer]) -> None:
-    state = started(raster(10))
-    asked = state.suggest(1)[0].pair
-    later = state.record(make(asked)).suggest(10**6)
-    assert later
-    assert asked not in [suggestion.pair for suggestion in later]
-
-
 def test_a_no_is_trained_on(start: PaperLoop) -> None:
     external = start.record(Answer.no(Pair(5, 28))).external
     assert isinstance(external, WeightedSignatures)
@@ -131,33 +117,6 @@ def test_a_yes_is_trained_on_once_there_is_a_no(start: PaperLoop) -> None:
     # Frames a quarter of the circle apart, which look as different as any: their yes pulls the weights down.
     agreed = refused.record(a_yes(Pair(0, 10)))
     assert not np.array_equal(agreed.external.probabilities(), refused.external.probabilities())
-
-
-def test_a_pair_that_was_not_suggested_may_be_recorded(start: PaperLoop) -> None:
-    pair = start.suggest(20)[-1].pair
-    assert start.record(Answer.no(pair)).answers[0].pair == pair
-
-
-@pytest.mark.parametrize("first", list(Verdict))
-@pytest.mark.parametrize("second", list(Verdict))
-def test_recording_a_pair_twice_is_refused(start: PaperLoop, first: Verdict, second: Verdict) -> None:
-    answers = [a_yes(UNSURE), Answer.no(UNSURE), Answer.unsure(UNSURE)]
-    by_verdict = {answer.verdict: answer for answer in answers}
-    once = start.record(by_verdict[first])
-    with pytest.raises(PairError, match=r"\(7, 27\) is given twice"):
-        once.record(by_verdict[second])
-
-
-@pytest.mark.parametrize("answer", [a_yes(Pair(3, 4)), Answer.no(Pair(3, 4))])
-def test_recording_a_pair_of_the_chain_is_refused(start: PaperLoop, answer: Answer) -> None:
-    with pytest.raises(PairError, match=r"\(3, 4\) is given twice"):
-        start.record(answer)
-
-
-@pytest.mark.parametrize("answer", [a_yes(Pair(3, 40)), Answer.no(Pair(3, 40)), Answer.unsure(Pair(50, 60))])
-def test_recording_a_frame_that_does_not_exist_is_refused(start: PaperLoop, answer: Answer) -> None:
-    with pytest.raises(PairError, match="0 to 39"):
-        start.record(answer)
 
 
 def test_a_chain_that_leaves_a_frame_out_is_refused() -> None:
@@ -191,7 +150,7 @@ def test_the_order_of_the_answers_does_not_change_the_state_by_a_bit(start: Pape
     assert_same_bits(start.replay(reversed(log)), start.replay(log))
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", [0, 5])
 def test_forgetting_an_answer_equals_never_having_got_it(
     start: PaperLoop,
     log: list[Answer],
@@ -206,17 +165,6 @@ def test_forgetting_every_answer_equals_the_start(start: PaperLoop, log: list[An
     for answer in log:
         state = state.forget(answer.pair)
     assert_same_bits(state, start)
-
-
-def test_a_forgotten_pair_may_be_answered_again(start: PaperLoop) -> None:
-    state = start.record(Answer.no(Pair(0, 39))).forget(Pair(0, 39)).record(a_yes(Pair(0, 39)))
-    assert_same_bits(state, start.record(a_yes(Pair(0, 39))))
-
-
-@pytest.mark.parametrize("pair", [Pair(3, 4), Pair(5, 28), Pair(50, 60)])
-def test_forgetting_a_pair_without_answer_is_refused(start: PaperLoop, pair: Pair) -> None:
-    with pytest.raises(PairError, match="no answer to forget"):
-        start.forget(pair)
 
 
 @pytest.mark.parametrize(
@@ -252,15 +200,10 @@ def test_run_asks_a_plain_object_what_each_state_suggests() -> None:
     suggested = [state.suggest(1)[0].pair for state in [start, *states[:-1]]]
     assert agent.asked == suggested
     assert [answer.pair for answer in states[-1].answers] == suggested
-
-
-def test_run_yields_the_state_after_every_answer() -> None:
-    world = raster(16)
-    states = list(started(world, StopRule(budget=4)).run(world.agent(SEED)))
     assert [len(state.answers) for state in states] == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("budget", [0, 1, 3])
+@pytest.mark.parametrize("budget", [0, 3])
 def test_budget_stops_the_loop(budget: int) -> None:
     world = raster(16)
     start = started(world, StopRule(budget=budget))
@@ -317,28 +260,11 @@ def test_a_loop_without_candidate_stops_before_it_asks() -> None:
     assert list(start.run(PlainAgent(Answer.no))) == []
 
 
-@pytest.mark.parametrize("answer", [a_yes(Pair(0, 39)), Answer.no(Pair(0, 39)), Answer.unsure(Pair(0, 39))])
-def test_a_pair_is_settled_once_it_was_answered_however(start: PaperLoop, answer: Answer) -> None:
-    later = start.record(answer)
-    assert not start.is_settled(Pair(0, 39))
-    assert later.is_settled(Pair(0, 39))
-    assert not later.is_settled(Pair(0, 38))
-    assert not later.forget(Pair(0, 39)).is_settled(Pair(0, 39))
-
-
-def test_pairs_of_the_chain_are_settled(start: PaperLoop) -> None:
-    assert all(start.is_settled(Pair(n, n + 1)) for n in range(39))
-
-
 def test_the_view_s_settled_pairs_are_those_that_are_settled(start: PaperLoop, log: list[Answer]) -> None:
     state = start.replay(log)
     settled = {(int(i), int(j)) for i, j in state.view.settled}
     pairs = [(i, j) for i in range(40) for j in range(i + 1, 40)]
     assert settled == {pair for pair in pairs if state.is_settled(Pair(*pair))}
-
-
-def test_without_a_rule_there_is_no_reason_to_stop(start: PaperLoop) -> None:
-    assert start.stop_reason() is None
 
 
 def test_closing_the_loop_on_the_raster_brings_the_last_frame_near_its_place() -> None:
@@ -417,7 +343,7 @@ def test_everything_is_on_one_mosaic_and_believed(start: PaperLoop, log: list[An
     assert state.landmarks.keys() == set(state.adjustment.links)
 
 
-@pytest.mark.parametrize("reference", [0, 7, 39])
+@pytest.mark.parametrize("reference", [0, 39])
 def test_a_given_reference_is_the_origin_of_the_mosaic(world: World, reference: int) -> None:
     state = PaperLoop.start(40, OUTLINE, world.chain(world.agent(SEED)), reference=reference)
     np.testing.assert_allclose(state.mosaic_from_frame[reference], np.eye(3), atol=1e-13)
@@ -472,10 +398,9 @@ def test_the_predicted_error_equals_its_formula() -> None:
     assert state.predicted_error_px == pytest.approx(error_by_loops(state), rel=1e-6)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_predicted_error_is_near_the_real_one_on_a_raster(seed: int) -> None:
+def test_the_predicted_error_is_near_the_real_one_on_a_raster() -> None:
     world = raster(80)
-    agent = world.agent(seed)
+    agent = world.agent(1)
     chain = world.chain(agent)
     start = PaperLoop.start(80, OUTLINE, chain, external=world.external, stop_rule=StopRule(budget=12))
     *_, last = start.run(agent)

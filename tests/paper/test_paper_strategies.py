@@ -18,7 +18,7 @@ from smalti.overlap.position_bounds import probability_bounds
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.paper.paper_loop import PaperLoop
 from smalti.paper.paper_strategy import Paper, PaperStrategy, search_rewards
-from smalti.records import Answer, Landmarks, Pair, Verdict
+from smalti.records import Answer, Landmarks, Pair
 from smalti_lab.comparison_strategies import (
     PAPER_STRATEGIES,
     Elibol,
@@ -71,7 +71,7 @@ def small_state(name: str) -> PaperLoop:
     return SMALL_STATES[name]()
 
 
-@pytest.fixture(params=SMALL_STATES)
+@pytest.fixture(params=["raster", "circle"])
 def state(request: pytest.FixtureRequest) -> PaperLoop:
     return small_state(request.param)
 
@@ -246,7 +246,9 @@ def test_external_only_has_no_position_probability(state: PaperLoop) -> None:
     assert_same(ranking(ExternalOnly(), state), best_first(expected))
 
 
-def test_elibol_equals_section_six_one(state: PaperLoop) -> None:
+@pytest.mark.parametrize("name", SMALL_STATES)
+def test_elibol_equals_section_six_one(name: str) -> None:
+    state = small_state(name)
     expected = transcribe_elibol(state)
     assert expected
     assert_same(ranking(Elibol(), state), expected)
@@ -272,11 +274,8 @@ def test_xia_asks_the_pairs_that_overlap_on_the_mosaic_in_the_order_of_the_seque
 
 
 @pytest.mark.parametrize("strategy", PAPER_STRATEGIES.values(), ids=PAPER_STRATEGIES)
-@pytest.mark.parametrize("top", [1, 3, 10])
-def test_the_first_few_are_the_beginning_of_the_whole_ranking(
-    raster_state: PaperLoop, strategy: PaperStrategy, top: int
-) -> None:
-    assert ranking(strategy, raster_state, top) == ranking(strategy, raster_state)[:top]
+def test_the_first_few_are_the_beginning_of_the_whole_ranking(raster_state: PaperLoop, strategy: PaperStrategy) -> None:
+    assert ranking(strategy, raster_state, 3) == ranking(strategy, raster_state)[:3]
 
 
 def brute_force_top(state: PaperLoop, top: int) -> list[tuple[int, int]]:
@@ -300,7 +299,7 @@ def larger_state(name: str) -> PaperLoop:
     return LARGER_STATES[name]()
 
 
-@pytest.mark.parametrize("top", [1, 3, 10, EVERYTHING])
+@pytest.mark.parametrize("top", [3, EVERYTHING])
 @pytest.mark.parametrize("name", LARGER_STATES)
 def test_paper_finds_the_exact_best_of_all_candidates(name: str, top: int) -> None:
     larger = larger_state(name)
@@ -363,21 +362,15 @@ def test_paper_and_external_only_ask_nothing_that_the_external_model_rules_out()
     assert ExternalOnly().rank(state.view, EVERYTHING) == []
 
 
-@pytest.mark.parametrize("verdict", list(Verdict))
 @pytest.mark.parametrize("strategy", PAPER_STRATEGIES.values(), ids=PAPER_STRATEGIES)
-def test_an_answered_pair_is_not_suggested_again(
-    raster_state: PaperLoop, strategy: PaperStrategy, verdict: Verdict
-) -> None:
+def test_an_answered_pair_is_not_suggested_again(raster_state: PaperLoop, strategy: PaperStrategy) -> None:
     first = strategy.rank(raster_state.view, 1)[0].pair
-    shifted = CONTROL_POINTS + np.array([30.0, 5.0])
-    landmarks = Landmarks(first, shifted, CONTROL_POINTS) if verdict == Verdict.YES else None
-    later = raster_state.record(Answer(first, verdict, landmarks))
-    assert (first.i, first.j) not in dict(ranking(strategy, later))
+    assert (first.i, first.j) not in dict(ranking(strategy, raster_state.record(Answer.unsure(first))))
 
 
 @pytest.mark.parametrize("strategy", PAPER_STRATEGIES.values(), ids=PAPER_STRATEGIES)
-def test_only_pairs_that_may_be_asked_are_suggested(state: PaperLoop, strategy: PaperStrategy) -> None:
-    assert set(dict(ranking(strategy, state))) <= set(may_be_asked(state))
+def test_only_pairs_that_may_be_asked_are_suggested(raster_state: PaperLoop, strategy: PaperStrategy) -> None:
+    assert set(dict(ranking(strategy, raster_state))) <= set(may_be_asked(raster_state))
 
 
 @pytest.mark.parametrize("strategy", PAPER_STRATEGIES.values(), ids=PAPER_STRATEGIES)
@@ -399,9 +392,9 @@ def test_best_comes_first(raster_state: PaperLoop, strategy: PaperStrategy) -> N
     assert all(earlier >= later for earlier, later in pairwise(rewards))
 
 
-@pytest.mark.parametrize("name", ["paper", "external-only", "position-only", "elibol", "sawhney", "xia"])
-def test_a_strategy_is_found_by_its_name(name: str) -> None:
-    assert paper_strategy_named(name).name == name
+def test_a_strategy_is_found_by_its_name() -> None:
+    for name in ("paper", "external-only", "position-only", "elibol", "sawhney", "xia"):
+        assert paper_strategy_named(name).name == name
 
 
 def test_an_unknown_strategy_is_refused_with_the_names_there_are() -> None:

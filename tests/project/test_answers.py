@@ -127,7 +127,7 @@ def test_the_store_only_ever_adds_to_the_log(store):
     assert all(line.startswith("INSERT INTO log ") for line in changes)
 
 
-@pytest.mark.parametrize("statement", ["UPDATE log SET verdict = 'yes'", "DELETE FROM log", "DELETE FROM log WHERE 1"])
+@pytest.mark.parametrize("statement", ["UPDATE log SET verdict = 'yes'", "DELETE FROM log"])
 def test_the_file_itself_refuses_to_change_a_line_of_the_log(store, statement):
     store.keep_answer(given(A, PERSON))
     with (

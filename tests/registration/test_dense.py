@@ -46,7 +46,7 @@ def errors(landmarks):
     return np.sqrt(np.mean(np.sum(missed**2, axis=1)))
 
 
-@pytest.mark.parametrize("pair", NEIGHBOURS[:3], ids=str)
+@pytest.mark.parametrize("pair", NEIGHBOURS[:2], ids=str)
 def test_neighbours_are_registered_to_a_fraction_of_a_pixel_from_a_start_far_off(pair):
     answer = registered(pair, off(true_map(pair), 12.0, -9.0), 8.0)
     assert answer.landmarks is not None, answer.reason

@@ -162,7 +162,7 @@ def test_a_tangent_is_the_map_next_to_its_point():
     np.testing.assert_allclose(apply_map(tangent_at(TILTED, point), near), apply_map(TILTED, near), atol=1e-9)
 
 
-@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("level", [0, 2])
 def test_alignment_walks_two_pixels_of_its_level(level):
     truth = halved(true_map(PAIR), level)
     start = truth + np.array([[0, 0, 1.4], [0, 0, -1.4], [0, 0, 0]])

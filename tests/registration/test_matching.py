@@ -42,7 +42,7 @@ def search_all(in_i: Keypoints, in_j: Keypoints) -> list[tuple[int, int]]:
     return found
 
 
-@pytest.mark.parametrize("pair", [Pair(0, 1), Pair(0, 2), Pair(3, 9), Pair(0, 20)])
+@pytest.mark.parametrize("pair", [Pair(0, 1), Pair(0, 20)])
 def test_matches_of_frames_are_those_that_a_plain_search_finds(pair):
     in_i, in_j = first(keypoints(pair.i), 200), first(keypoints(pair.j), 170)
     rows = search_all(in_i, in_j)
@@ -95,7 +95,7 @@ def test_one_that_is_the_nearest_of_two_goes_to_the_nearer():
     assert 12 not in matched
 
 
-@pytest.mark.parametrize(("count_i", "count_j"), [(0, 0), (0, 5), (5, 0), (1, 5), (5, 1)])
+@pytest.mark.parametrize(("count_i", "count_j"), [(0, 5), (5, 0), (1, 5), (5, 1)])
 def test_where_there_is_no_second_there_is_no_match(count_i, count_j):
     some = random_descriptors(np.random.default_rng(2), 5)
     points_i, points_j = match_keypoints(made(some[:count_i]), made(some[:count_j]))

@@ -31,16 +31,13 @@ def looked_at(world: str) -> Mosaic:
 
 # The mean over 2.5 pixels flattens waves of 19 pixels by 3 %.
 VIEWS = [
-    ("shifts", 1.0, 55),
-    ("affine", 1.9, 45),
-    ("affine", 0.4, 39),
-    ("homographies", 1.0, 49),
-    ("homographies", 0.73, 44),
+    *((blend, "homographies", 0.73, 44) for blend in BLENDS),
+    ("none", "shifts", 1.0, 55),
+    ("multiband", "affine", 1.9, 45),
 ]
 
 
-@pytest.mark.parametrize(("world", "scale", "least_psnr"), VIEWS)
-@pytest.mark.parametrize("blend", BLENDS)
+@pytest.mark.parametrize(("blend", "world", "scale", "least_psnr"), VIEWS)
 def test_the_mosaic_is_the_scene_and_its_alpha_the_coverage(blend, world, scale, least_psnr):
     mosaic = looked_at(world)
     canvas = mosaic.canvas(scale)
@@ -94,13 +91,12 @@ def test_there_is_no_fringe_at_the_border_nor_where_frames_meet(blend):
     assert (image[image[..., 3] > 0][:, :3] == 180).all()
 
 
-@pytest.mark.parametrize("scale", [1.0, 0.3])
 @pytest.mark.parametrize("blend", BLENDS)
-def test_what_the_mask_hides_does_not_bleed_into_the_mosaic(blend, scale):
+def test_what_the_mask_hides_does_not_bleed_into_the_mosaic(blend):
     world = WORLDS["affine"]
     frames = {number: np.where(disc()[..., None], np.uint8(180), np.uint8(0)).repeat(3, axis=2) for number in world}
     mosaic = Mosaic(Frames(frames), world, WIDTH, HEIGHT, disc())
-    canvas = mosaic.canvas(scale)
+    canvas = mosaic.canvas(0.3)
     image = mosaic.render(canvas, blend)
     covered = count_views(world, canvas, disc()) > 0
     np.testing.assert_array_equal(image[..., 3] > 0, covered)
@@ -131,7 +127,7 @@ def test_a_map_times_a_number_is_the_same_map(blend):
     assert np.mean(pictures[0] != pictures[1]) < 1e-3
 
 
-@pytest.mark.parametrize(("scale", "region"), [(1.0, (101, 61, 150, 120)), (0.5, (36, 22, 333, 42))])
+@pytest.mark.parametrize(("scale", "region"), [(0.5, (36, 22, 333, 42))])
 @pytest.mark.parametrize("blend", BLENDS)
 def test_a_region_is_the_crop_of_the_whole(tmp_path, blend, scale, region):
     mosaic = looked_at("affine")
@@ -144,7 +140,7 @@ def test_a_region_is_the_crop_of_the_whole(tmp_path, blend, scale, region):
     np.testing.assert_array_equal(tifffile.imread(path), crop)
 
 
-@pytest.mark.parametrize(("max_size", "expected"), [(100, 100), (37, 37), (1, 1), (10**6, None)])
+@pytest.mark.parametrize(("max_size", "expected"), [(100, 100), (1, 1), (10**6, None)])
 def test_a_preview_is_as_large_as_asked_but_never_enlarged(max_size, expected):
     mosaic = mosaic_of(WORLDS["shifts"])
     image = mosaic.image(max_size)

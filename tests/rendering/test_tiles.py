@@ -27,8 +27,15 @@ def render_whole(blend: str, masked: bool) -> np.ndarray:
     return mosaic.render(mosaic.canvas(0.9), blend)
 
 
-@pytest.mark.parametrize(("masked", "room"), [*((False, room) for room in ROOMS), (True, "a tile at a time")])
-@pytest.mark.parametrize("blend", BLENDS)
+@pytest.mark.parametrize(
+    ("blend", "masked", "room"),
+    [
+        *((blend, True, "a tile at a time") for blend in BLENDS),
+        ("multiband", False, "wide tiles"),
+        ("multiband", False, "tall tiles"),
+        ("none", False, "tall tiles"),
+    ],
+)
 def test_the_picture_depends_neither_on_the_tiles_nor_on_the_room(monkeypatch, blend, masked, room):
     whole = render_whole(blend, masked)
     paint_small(monkeypatch, *ROOMS[room])

@@ -52,7 +52,7 @@ def test_a_picture_that_does_not_exist_is_not_found(world, path):
     assert answer.json()["explanation"].startswith(path.split("/")[2].rstrip("s"))
 
 
-@pytest.mark.parametrize("name", ["-1.jpg", "x.jpg", "1e3.jpg", "99999999999.jpg"])
+@pytest.mark.parametrize("name", ["-1.jpg", "x.jpg", "99999999999.jpg"])
 def test_a_number_that_is_none_is_refused(world, name):
     assert world[0].get(f"/api/frames/{name}").status_code == 422
 

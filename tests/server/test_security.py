@@ -29,15 +29,14 @@ def remote():
         yield client_of(dispatcher, Guard.of_address("192.0.2.7", "192.0.2.7", 8000, TOKEN), REMOTE)
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("host", ["evil.example:8000", "evil.example", "127.0.0.1.evil.example", "127.0.0.1@evil", ""])
-def test_another_name_of_the_host_is_refused(world, path, host):
-    answer = world[0].get(path, headers={"host": host})
+@pytest.mark.parametrize("host", ["evil.example:8000", "127.0.0.1.evil.example", "127.0.0.1@evil", ""])
+def test_another_name_of_the_host_is_refused(world, host):
+    answer = world[0].get("/api/state", headers={"host": host})
     assert answer.status_code == 403
     assert "does not go by that name" in answer.json()["explanation"]
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost:8000", "LOCALHOST:8000", "localhost:9000", "127.0.0.1"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "LOCALHOST:8000", "localhost:9000"])
 def test_own_names_pass_by_any_port_since_a_tunnel_may_have_another(world, host):
     assert world[0].get("/api/state", headers={"host": host}).status_code == 200
 
@@ -67,13 +66,12 @@ def test_a_server_on_this_machine_only_takes_no_other_address():
     assert guard.object_to("GET", "/", Headers({"host": "192.0.2.9:8000"})) is not None
 
 
-@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(
     "origin",
     ["http://evil.example", "http://127.0.0.1:3000", "https://127.0.0.1:8000", "http://localhost:8000", "null"],
 )
-def test_another_origin_is_refused(world, path, origin):
-    answer = world[0].get(path, headers={"origin": origin})
+def test_another_origin_is_refused(world, origin):
+    answer = world[0].get("/api/state", headers={"origin": origin})
     assert answer.status_code == 403
     assert "another site" in answer.json()["explanation"]
 
@@ -89,10 +87,15 @@ def test_the_own_origin_passes(world):
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "Cross-Site"])
-@pytest.mark.parametrize("path", PATHS)
-def test_a_request_from_another_sites_page_is_refused(world, path, site):
+def test_a_request_from_another_sites_page_is_refused(world, site):
     headers = {"sec-fetch-site": site, "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"}
-    assert world[0].get(path, headers=headers).status_code == 403
+    assert world[0].get("/api/state", headers=headers).status_code == 403
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_no_path_is_open_to_others(world, path):
+    for headers in ({"host": "evil.example"}, {"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}):
+        assert world[0].get(path, headers=headers).status_code == 403, headers
 
 
 @pytest.mark.parametrize("site", ["same-origin", "none"])
@@ -112,8 +115,18 @@ def test_another_site_may_not_frame_the_page(world):
     assert world[0].get("/", headers=headers).status_code == 403
 
 
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/jsonp", ""])
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize(
+    ("method", "kind"),
+    [
+        ("POST", "text/plain"),
+        ("POST", "application/x-www-form-urlencoded"),
+        ("POST", "application/jsonp"),
+        ("POST", ""),
+        ("PUT", "text/plain"),
+        ("PATCH", "text/plain"),
+        ("DELETE", "text/plain"),
+    ],
+)
 def test_what_changes_something_must_be_json(world, method, kind):
     answer = world[0].request(method, "/api/answers", content=b"{}", headers={"content-type": kind})
     assert answer.status_code == 415
@@ -157,7 +170,7 @@ def test_a_body_just_within_the_limit_is_read(world):
     assert answer.status_code == 200
 
 
-@pytest.mark.parametrize("path", [*PATHS, "/nothing"])
+@pytest.mark.parametrize("path", ["/", "/api/state", "/nothing"])
 def test_every_response_carries_the_headers(world, path):
     headers = world[0].get(path).headers
     policy = headers["content-security-policy"]
@@ -175,9 +188,7 @@ def test_a_refusal_carries_the_headers_too(world):
     assert answer.headers["cache-control"] == "no-store"
 
 
-@pytest.mark.parametrize(
-    "path", ["/api/state", "/api/frames/0.jpg", "/api/openapi.json", "/api/events", "/api/nothing"]
-)
+@pytest.mark.parametrize("path", ["/api/state", "/api/frames/0.jpg", "/api/events", "/api/nothing"])
 def test_without_the_token_a_remote_server_tells_nothing(remote, path):
     answer = remote.get(path)
     assert answer.status_code == 403

@@ -6,9 +6,6 @@ import pytest
 from smalti.sparse.cholesky import BlockCholesky, NotPositiveDefiniteError
 from smalti.sparse.pattern import Pattern
 
-each_block_size = pytest.mark.parametrize("k", [1, 3, 4, 6])
-each_seed = pytest.mark.parametrize("seed", range(4))
-
 
 class Graph:
     """Edges with a positive semidefinite term each; their sum plus a little on the diagonal is the matrix."""
@@ -61,11 +58,9 @@ def random_edges(rng, nodes, extra):
     return [edge if rng.random() < 0.5 else edge[::-1] for edge in edges]
 
 
-@each_block_size
-@each_seed
-@pytest.mark.parametrize("nodes", [1, 2, 3, 8, 21])
-def test_solve_agrees_with_a_dense_solver(k, seed, nodes):
-    rng = np.random.default_rng(seed)
+@pytest.mark.parametrize(("k", "nodes"), [(1, 1), (1, 21), (3, 2), (4, 8), (6, 3), (6, 21)])
+def test_solve_agrees_with_a_dense_solver(k, nodes):
+    rng = np.random.default_rng(0)
     graph = Graph(rng, nodes, k, random_edges(rng, nodes, nodes // 2))
     right = rng.normal(size=(nodes, k, 5))
     expected = np.linalg.solve(dense(nodes, k, *graph.matrix()), right.reshape(nodes * k, 5))
@@ -89,7 +84,7 @@ def test_solve_agrees_with_a_dense_solver_in_separate_parts():
     np.testing.assert_allclose(graph.factor().solve(right).reshape(27, 2), expected, rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("count", [1, 63, 64, 65, 200])
+@pytest.mark.parametrize("count", [1, 64, 65, 200])
 def test_right_hand_sides_solved_together_are_those_solved_alone(count):
     rng = np.random.default_rng(3)
     factor = Graph(rng, 10, 3, random_edges(rng, 10, 4)).factor()
@@ -108,8 +103,7 @@ def test_solve_leaves_the_right_hand_sides_alone():
     np.testing.assert_array_equal(right, before)
 
 
-@each_block_size
-@pytest.mark.parametrize("node", [0, 5, 10])
+@pytest.mark.parametrize(("k", "node"), [(1, 0), (3, 5), (6, 10)])
 def test_an_indefinite_matrix_is_refused_with_its_node(k, node):
     graph = Graph(np.random.default_rng(6), 11, k, [])
     edges, diagonal, off_diagonal = graph.matrix()

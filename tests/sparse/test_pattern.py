@@ -21,16 +21,13 @@ def ladder(nodes, every=1):
 
 GRAPHS = {
     "single node": (1, []),
-    "two nodes": (2, [(0, 1)]),
     "nodes without edges": (7, []),
     "chain": (40, CHAIN_OF_40),
     "chain the other way round": (40, [(b, a) for a, b in CHAIN_OF_40]),
     "ring": (40, [*CHAIN_OF_40, (0, 39)]),
-    "ladder": (40, ladder(40)),
     "few rungs": (41, ladder(41, 7)),
     "bridged node": (40, [edge for edge in CHAIN_OF_40 if edge != (20, 21)] + [(20, 22)]),
     "missing edge": (40, [edge for edge in CHAIN_OF_40 if edge != (20, 21)]),
-    "missing edge, joined elsewhere": (40, [edge for edge in CHAIN_OF_40 if edge != (20, 21)] + [(3, 30)]),
     "knots that nothing joins": (12, [(0, 5), (5, 9), (9, 0), (1, 7), (7, 11), (11, 1)]),
     "every node a knot": (9, [(a, b) for a in range(9) for b in range(a)]),
     "star": (9, [(4, n) for n in range(9) if n != 4]),
@@ -63,26 +60,16 @@ def depths(parent):
 
 
 @each_graph
-def test_the_order_is_a_permutation(name):
-    pattern = pattern_of(*GRAPHS[name])
-    assert sorted(pattern.node_at) == list(range(pattern.nodes))
-    np.testing.assert_array_equal(pattern.place[pattern.node_at], np.arange(pattern.nodes))
-
-
-@each_graph
-def test_the_slots_are_the_blocks_of_a_dense_elimination_in_that_order(name):
+def test_slots_and_parents_are_those_of_a_dense_elimination_in_that_order(name):
     nodes, edges = GRAPHS[name]
     pattern = pattern_of(nodes, edges)
+    assert sorted(pattern.node_at) == list(range(nodes))
+    np.testing.assert_array_equal(pattern.place[pattern.node_at], np.arange(nodes))
     found = np.zeros((nodes, nodes), dtype=bool)
     found[pattern.slot_row, np.repeat(np.arange(nodes), np.diff(pattern.column_start))] = True
-    np.testing.assert_array_equal(found, filled(nodes, edges, pattern.place))
-
-
-@each_graph
-def test_the_parent_is_the_first_row_below_the_diagonal(name):
-    nodes, edges = GRAPHS[name]
-    pattern = pattern_of(nodes, edges)
     there = filled(nodes, edges, pattern.place)
+    np.testing.assert_array_equal(found, there)
+    # The parent is the first row below the diagonal.
     assert pattern.parent.tolist() == [int(np.argmax(column)) if column.any() else -1 for column in there.T]
 
 
@@ -96,7 +83,7 @@ def test_every_edge_has_its_own_slot(name):
         assert (pattern.slot_row[slot], column[slot]) == (pattern.place[row_node], pattern.place[column_node])
 
 
-@pytest.mark.parametrize("nodes", [2, 3, 64, 65, 1000, 5000])
+@pytest.mark.parametrize("nodes", [2, 65, 5000])
 def test_the_tree_of_a_chain_is_as_deep_as_the_logarithm_of_its_length(nodes):
     assert depths(pattern_of(nodes, chain(nodes)).parent).max() <= 2 * np.log2(nodes) + 2
 
@@ -113,7 +100,7 @@ def test_a_long_chain_fills_in_less_than_one_block_a_node():
     assert len(pattern_of(5000, chain(5000)).slot_row) <= 2 * 5000
 
 
-@pytest.mark.parametrize("every", [1, 2, 10, 100])
+@pytest.mark.parametrize("every", [1, 10])
 def test_a_ladder_stays_sparse(every):
     pattern = pattern_of(1000, ladder(1000, every))
     assert len(pattern.slot_row) <= 4 * 1000

@@ -28,8 +28,7 @@ def refused_of(kind, count):
     return np.tile(np.eye(KINDS)[kind], (count, 1))
 
 
-@pytest.mark.parametrize(("shift", "kind"), [(0.4, 0), (0.6, 1), (0.9, 2), (1.5, 3)])
-@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(("shift", "kind", "axis"), [(0.4, 0, 0), (0.6, 1, 1), (0.9, 2, 0), (1.5, 3, 1)])
 def test_links_are_yeses_of_the_kind_that_their_distance_makes_them(shift, kind, axis):
     moved = np.zeros(2)
     moved[axis] = shift

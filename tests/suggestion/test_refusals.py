@@ -72,8 +72,7 @@ def test_what_no_chain_joins_to_the_refused_pair_is_not_told_by_it():
     assert found == pytest.approx([1.0], rel=1e-9)
 
 
-@pytest.mark.parametrize("difference", [20.0, 400.0, 1200.0])
-@pytest.mark.parametrize("place", [[5.0, 10.0], [40.0, -60.0]])
+@pytest.mark.parametrize(("place", "difference"), [([5.0, 10.0], 20.0), ([40.0, -60.0], 400.0), ([5.0, 10.0], 1200.0)])
 def test_what_is_left_is_that_of_two_boxes_of_a_joint_normal(place, difference):
     own, other = np.array([900.0, 600.0]), np.array([1100.0, 700.0])
     refused_at, half = np.array([20.0, -15.0]), np.full(2, 50.0)

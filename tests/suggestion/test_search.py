@@ -160,15 +160,15 @@ def assert_best(found, every, top):
     np.testing.assert_allclose(every.worth_of(found.pairs), best, rtol=NEARLY_EQUAL)
 
 
-@each_reward
 @pytest.mark.parametrize("number", range(PROBLEMS))
-def test_what_is_found_is_what_looking_at_every_pair_finds(number, name):
+def test_what_is_found_is_what_looking_at_every_pair_finds(number):
     view = random_state(number).view
+    name = list(REWARDS)[number // 3]  # so that every reward meets every kind of looks
     for top in (1, 25):
         assert_best(search(view, view.looks, REWARDS[name], top), exhaustive(number, name), top)
 
 
-@pytest.mark.parametrize("number", [0, 1, 3])
+@pytest.mark.parametrize("number", [0, 3])
 def test_it_is_so_where_the_ways_of_all_frames_have_no_room(number, monkeypatch):
     monkeypatch.setattr("smalti.engine.covariance.MOST_BYTES_OF_WAYS", 0)
     monkeypatch.setattr("smalti.engine.covariance.PAIRS_AT_ONCE", 50)
@@ -178,8 +178,7 @@ def test_it_is_so_where_the_ways_of_all_frames_have_no_room(number, monkeypatch)
     assert_best(search(view, view.looks, REWARDS["accepted"], 5), exhaustive(number, "accepted"), 5)
 
 
-@pytest.mark.parametrize("number", [0, 7, 8])
-@pytest.mark.parametrize("share", [0.3, 1e-3])
+@pytest.mark.parametrize(("number", "share"), [(0, 0.3), (7, 1e-3), (8, 0.3)])
 def test_all_that_reach_a_share_of_the_best_are_found_in_their_order(number, share):
     view, every = random_state(number).view, exhaustive(number, "position")
     found = search(view, view.looks, REWARDS["position"], 2000, faintest_share=share)
@@ -202,7 +201,7 @@ def test_what_is_fainter_is_not_looked_for():
 
 
 @each_reward
-@pytest.mark.parametrize("number", [0, 1, 2, 3])
+@pytest.mark.parametrize("number", [0, 3])
 def test_no_pair_is_worth_more_than_the_bound_of_its_stretches(number, name):
     covariance, reward = random_state(number).covariance, REWARDS[name]
     pairs = np.column_stack(np.triu_indices(covariance.frames, 1))
@@ -214,7 +213,7 @@ def test_no_pair_is_worth_more_than_the_bound_of_its_stretches(number, name):
 
 
 @each_reward
-@pytest.mark.parametrize("number", [0, 1, 2, 3])
+@pytest.mark.parametrize("number", [0, 3])
 def test_no_pair_is_worth_more_than_the_bound_by_its_own_distance_nor_that_more_than_its_stretches(number, name):
     view, reward = random_state(number).view, REWARDS[name]
     hunt = _Hunt(view, view.looks, reward, 1)
@@ -254,11 +253,10 @@ def found_in(view, name, top):
     return [tuple(pair) for pair in found.pairs[found.rewards > 0.0].tolist()]
 
 
-@each_reward
-def test_fewer_candidates_than_asked_for_are_all_found_once(name):
+def test_fewer_candidates_than_asked_for_are_all_found_once():
     view = on_raster(12)
-    found = found_in(view, name, EVERYTHING)
-    every = Exhaustive.of(view, REWARDS[name])
+    found = found_in(view, "accepted", EVERYTHING)
+    every = Exhaustive.of(view, REWARDS["accepted"])
     assert len(set(found)) == len(found)
     assert set(found) >= {tuple(pair) for pair in every.pairs.tolist()}
 
@@ -267,12 +265,11 @@ def test_asking_for_no_pair_gives_none():
     assert found_in(on_raster(12), "position", 0) == []
 
 
-@each_reward
-def test_nothing_is_found_where_every_pair_was_answered(name):
-    assert found_in(on_raster(12, settled=np.column_stack(np.triu_indices(12, 1))), name, 5) == []
+def test_nothing_is_found_where_every_pair_was_answered():
+    assert found_in(on_raster(12, settled=np.column_stack(np.triu_indices(12, 1))), "accepted", 5) == []
 
 
-@pytest.mark.parametrize("probability", [1e-30, 1e-12, 1e-6])
+@pytest.mark.parametrize("probability", [1e-30, 1e-6])
 def test_the_only_pair_that_looks_alike_is_found_however_faintly(probability):
     matrix = np.zeros((60, 60))
     matrix[3, 56] = matrix[56, 3] = probability
@@ -289,7 +286,7 @@ def test_parts_that_were_given_up_are_not_joined():
     assert found < free
 
 
-@pytest.mark.parametrize("nth_goal", [1, 2, 5])
+@pytest.mark.parametrize("nth_goal", [1, 5])
 def test_a_pair_that_single_precision_takes_for_reaching_a_goal_is_found_once(nth_goal):
     # Its P^ext is below the level of a round, and equal to it in single precision: it may turn up in two rounds.
     bare = on_raster(40)

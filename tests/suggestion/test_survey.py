@@ -13,7 +13,7 @@ from smalti.suggestion.pair_survey import FURTHEST_NEAR, REACHES, far_pairs, nea
 OUTLINE = Outline(-0.5, -0.5, 119.5, 79.5)
 
 
-@pytest.mark.parametrize("frames", [2, 3, 40, 1000])
+@pytest.mark.parametrize("frames", [2, 40, 1000])
 def test_near_pairs_are_distinct_pairs_of_frames_near_in_time(frames):
     pairs, _ = near_pairs(frames)
     gaps = np.diff(pairs, axis=1)[:, 0]
@@ -24,7 +24,7 @@ def test_near_pairs_are_distinct_pairs_of_frames_near_in_time(frames):
     assert len(np.unique(pairs, axis=0)) == len(pairs)
 
 
-@pytest.mark.parametrize("frames", [2, 3, 40, 1000])
+@pytest.mark.parametrize("frames", [2, 40, 1000])
 def test_near_pairs_stand_for_all_pairs_of_their_distances_in_time(frames):
     pairs, stand_for = near_pairs(frames)
     gaps = np.diff(pairs, axis=1)[:, 0]

@@ -166,7 +166,7 @@ def test_an_affine_map_fits_consecutive_frames_of_a_default_sequence():
         assert np.sqrt((left**2).sum(axis=1).mean()) < 0.15
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_every_field_of_view_lies_inside_a_scene_that_just_holds_it(seed):
     scene = np.zeros((256, 264, 3), np.uint8)
     sequence = EndoscopeSequence(scene, SMALL, seed)

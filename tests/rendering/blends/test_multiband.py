@@ -15,8 +15,9 @@ def render(frames, world, blend="multiband", scale=1.0, mask=None) -> np.ndarray
     return mosaic.render(mosaic.canvas(scale), blend, even_light=False)
 
 
-@pytest.mark.parametrize("scale", [1.0, 1.7, 0.35])
-@pytest.mark.parametrize("matrix", [shift(3, 4), turn(31), turn(-8) @ tilt(1e-3, 5e-4)])
+@pytest.mark.parametrize(
+    ("matrix", "scale"), [(shift(3, 4), 1.0), (turn(31), 1.7), (turn(-8) @ tilt(1e-3, 5e-4), 0.35)]
+)
 @pytest.mark.parametrize("mask", [None, disc()], ids=["whole", "disc"])
 def test_one_frame_is_that_frame_whatever_its_bands(matrix, scale, mask):
     frames = {4: np.random.default_rng(0).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)}
@@ -61,7 +62,7 @@ def test_detail_is_not_mixed_at_seams():
     assert grain.min() > 0.85 * np.median(grain)
 
 
-@pytest.mark.parametrize("side", [1, 31, 32, 64, 160, 1024, 10**5])
+@pytest.mark.parametrize("side", [1, 31, 32, 10**5])
 def test_bands_are_narrow_beside_frames(side):
     levels = levels_for(side)
     assert 1 <= levels <= 6

@@ -32,7 +32,7 @@ def assembled(path: Path, level: int, width: int, height: int) -> np.ndarray:
     return shown
 
 
-@pytest.mark.parametrize(("width", "height", "rows"), [(1, 1, 64), (255, 256, 64), (700, 509, 128), (90, 1500, 1024)])
+@pytest.mark.parametrize(("width", "height", "rows"), [(1, 1, 64), (700, 509, 128), (90, 1500, 1024)])
 def test_every_level_holds_the_image_at_half_the_size_of_the_next(tmp_path, width, height, rows):
     expected = picture(width, height)
     write_deepzoom(tmp_path / "m.dzi", bands_of(expected, rows), Caption(), tiles="png")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import os
+import errno
+import io
 import resource
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,8 +27,7 @@ def write(path, image: Bands) -> None:
     writer_for(path)(path, image, Caption(world_from_pixel=((1, 0, 0), (0, -1, 0))))
 
 
-@EVERY_FORMAT
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, OSError])
+@pytest.mark.parametrize(("name", "error"), [*((name, OSError) for name in NAMES), ("m.tif", KeyboardInterrupt)])
 def test_what_fails_midway_leaves_the_folder_as_it_was(tmp_path, name, error):
     write(tmp_path / name, bands_of(picture(600, 400)))
     before, count = tree(tmp_path), len(list(tmp_path.iterdir()))
@@ -87,21 +89,23 @@ def test_a_disk_without_room_is_one_line_that_names_the_file(tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
-@EVERY_FORMAT
+@pytest.mark.parametrize("name", ["m.png", "m.dzi", "m.zarr"])
 def test_a_folder_that_is_absent_is_named(tmp_path, name):
     with pytest.raises(OutputError, match=f"absent/{name[0]}.*: cannot be written"):
         write(tmp_path / "absent" / name, bands_of(picture(3, 2)))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 @EVERY_FORMAT
-def test_a_folder_one_may_not_write_to_is_named(tmp_path, name):
-    tmp_path.chmod(0o555)
-    try:
-        with pytest.raises(OutputError, match=f"{name}: cannot be written .Permission"):
-            write(tmp_path / name, bands_of(picture(3, 2)))
-    finally:
-        tmp_path.chmod(0o755)
+def test_a_folder_one_may_not_write_to_is_named(tmp_path, monkeypatch, name):
+    # Rights of files would not stop root: what makes files and folders is refused, whoever asks.
+    def forbidden(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    for owner, function in ((io, "FileIO"), (tempfile, "TemporaryFile"), (Path, "mkdir")):
+        monkeypatch.setattr(owner, function, forbidden)
+    with pytest.raises(OutputError, match=f"{name}: cannot be written .Permission"):
+        write(tmp_path / name, bands_of(picture(3, 2)))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["m.png", "m.jpg", "m.tif", "m.dzi"])

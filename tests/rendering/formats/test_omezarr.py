@@ -16,7 +16,7 @@ def never():
     yield
 
 
-@pytest.mark.parametrize(("width", "height", "rows"), [(1, 1, 64), (700, 509, 128), (1300, 1025, 64), (90, 1500, 1024)])
+@pytest.mark.parametrize(("width", "height", "rows"), [(1, 1, 64), (1300, 1025, 64), (90, 1500, 1024)])
 def test_every_level_is_the_mean_of_the_one_before_down_to_512(tmp_path, width, height, rows):
     expected = picture(width, height)
     write_omezarr(tmp_path / "m.ome.zarr", bands_of(expected, rows), Caption())

@@ -12,7 +12,7 @@ from smalti.rendering.formats.png_jpeg import write_png
 from tests.rendering.formats.pictures import bands_of, picture
 
 
-@pytest.mark.parametrize(("width", "height"), [(1, 1), (300, 257), (256, 512), (70000, 40)])
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (300, 257), (70000, 40)])
 def test_a_png_holds_the_pixels(tmp_path, width, height):
     image = picture(width, height)
     write_png(tmp_path / "m.png", bands_of(image), Caption())

@@ -8,7 +8,7 @@ from smalti.rendering.formats.bands import Cascade, TileRows, level_sizes, reduc
 from tests.rendering.formats.pictures import halved, picture
 
 
-@pytest.mark.parametrize(("width", "height"), [(1, 1), (2, 2), (5, 1), (1, 4), (64, 63), (101, 77)])
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (5, 1), (1, 4), (64, 63)])
 def test_half_an_image_is_the_mean_of_blocks_weighted_by_alpha(width, height):
     image = picture(width, height)
     np.testing.assert_array_equal(reduce_half(image), halved(image))
@@ -61,8 +61,7 @@ def test_rows_of_tiles_are_those_of_the_image_however_its_rows_arrive(height, pa
         np.testing.assert_array_equal(gathered, rows)
 
 
-@pytest.mark.parametrize("rows", [1, 3, 64])
-@pytest.mark.parametrize("height", [1, 37, 128])
+@pytest.mark.parametrize(("rows", "height"), [(1, 37), (3, 37), (3, 128), (64, 1), (64, 128)])
 def test_every_level_of_a_cascade_is_half_of_the_one_before(rows, height):
     image = picture(45, height)
     sizes = level_sizes(45, height, 1)

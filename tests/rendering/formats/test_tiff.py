@@ -23,7 +23,7 @@ def pixels_element(path) -> ElementTree.Element:
     return element
 
 
-@pytest.mark.parametrize(("width", "height", "rows"), [(1, 1, 64), (300, 257, 64), (600, 530, 512), (256, 256, 256)])
+@pytest.mark.parametrize(("width", "height", "rows"), [(1, 1, 64), (300, 257, 64), (256, 256, 256)])
 def test_a_tiff_holds_the_pixels(tmp_path, width, height, rows):
     image = picture(width, height)
     write_tiff(tmp_path / "m.tif", bands_of(image, rows), Caption())
@@ -42,7 +42,7 @@ def test_a_tiff_is_tiled_deflated_and_its_alpha_unassociated(tmp_path):
             assert page.photometric == tifffile.PHOTOMETRIC.RGB
 
 
-@pytest.mark.parametrize(("width", "height", "rows"), [(1700, 1301, 64), (1030, 5, 256), (700, 2049, 1024)])
+@pytest.mark.parametrize(("width", "height", "rows"), [(1030, 5, 256), (700, 2049, 1024)])
 def test_every_level_of_a_tiff_is_the_mean_of_the_one_before_down_to_512(tmp_path, width, height, rows):
     expected = picture(width, height)
     write_tiff(tmp_path / "m.tif", bands_of(expected, rows), Caption())

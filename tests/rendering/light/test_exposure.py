@@ -47,7 +47,7 @@ def log_gains() -> np.ndarray:
     return common + rng.normal(0, 0.01, (FRAMES, 3))
 
 
-@pytest.mark.parametrize("outliers", [0.0, 0.1, 0.2])
+@pytest.mark.parametrize("outliers", [0.0, 0.2])
 def test_gains_and_shading_are_recovered(log_gains, outliers):
     exposure = estimate(compare(log_gains, outliers))
     off = exposure.log_gains - log_gains

@@ -35,7 +35,7 @@ def test_frames_that_agree_meet_in_the_middle_by_a_straight_seam():
     assert (np.diff(chosen, axis=1) != 0).sum(axis=1).tolist() == [1] * 30
 
 
-@pytest.mark.parametrize("off", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("off", [1, 3, 6])
 def test_a_seam_goes_around_what_the_frames_do_not_agree_on(off):
     merits, colours = two_frames(40, 60)
     colours[12:28, 24 + off : 36 + off, 1, :3] += 60.0
