@@ -14,6 +14,9 @@ from latex2mathml.converter import convert
 _INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.DOTALL)
 _BLOCK = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.DOTALL)
 
+# A prime as a superscript would be raised twice: the sign itself is high already.
+_PRIME = re.compile(r"<msup>(<mi>[^<]*</mi>)<mi>&#x02032;</mi></msup>")
+
 
 def on_page_content(content: str, page: Any, **_: Any) -> str:
     """Return the page with every equation as MathML."""
@@ -28,5 +31,8 @@ def on_page_content(content: str, page: Any, **_: Any) -> str:
 
 
 def _equation(latex: str, display: str) -> str:
-    mathml = convert(html.unescape(latex.strip()), display=display)
+    mathml = _PRIME.sub(
+        r"<mrow>\1<mo lspace='0' rspace='0'>&#x02032;</mo></mrow>",
+        convert(html.unescape(latex.strip()), display=display),
+    )
     return f'<div class="equation">{mathml}</div>' if display == "block" else mathml

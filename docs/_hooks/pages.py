@@ -128,10 +128,10 @@ def redirect_links(markdown: str, page: str) -> str:
         outside = PurePosixPath(*place.parts[1:])
         if outside.parts[:1] == ("docs",):
             return f"[{text}]({_relative(PurePosixPath(*outside.parts[1:]), page)}{anchor})"
-        known = {one: f"project/{one}" for one in PROJECT_FILES} | {"README.md": "index.md"}
-        if str(outside) in known:
-            return f"[{text}]({_relative(PurePosixPath(known[str(outside)]), page)}{anchor})"
-        return text
+        if str(outside) in PROJECT_FILES:
+            return f"[{text}]({_relative(PurePosixPath('project') / outside, page)}{anchor})"
+        # The overview stands for the README; its sections are others.
+        return f"[{text}]({_relative(PurePosixPath('index.md'), page)})" if str(outside) == "README.md" else text
 
     return LINK.sub(redirect, markdown)
 
