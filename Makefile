@@ -1,11 +1,11 @@
 # Each target works alone on a fresh clone: it makes the environment it needs.
 PYTHON ?= python3
 BIN := .venv/bin
-CODE := src tests benchmarks examples hatch_build.py
+CODE := src tests benchmarks examples docs/_hooks hatch_build.py
 PAGE := src/smalti/server/page/index.html
 PAGE_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 
-.PHONY: demo test lint page chromium bench clean
+.PHONY: demo test lint page docs packages chromium bench clean
 
 demo: .venv/runtime
 	$(BIN)/python examples/demo.py demo-output
@@ -24,6 +24,16 @@ page: .venv/dev
 	$(BIN)/python hatch_build.py
 	touch .venv/runtime
 
+# The site, in site/; it fails on a broken link, and if a page would load something from another host.
+docs: .venv/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	$(BIN)/python docs/_hooks/local_assets.py site
+
+# Wheel and source distribution, in dist/.
+packages: .venv/dev
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(BIN)/python -m hatchling build --directory dist --target sdist
+
 # The page's tests need a browser; without one they are skipped, and say so.
 chromium:
 	@if command -v chromium > /dev/null; then :; \
@@ -34,7 +44,7 @@ bench: .venv/dev
 	$(BIN)/python benchmarks/engine.py --frames 1000 --json
 
 clean:
-	rm -rf .venv demo-output test-artefacts web/node_modules src/smalti/server/page
+	rm -rf .venv dist site demo-output test-artefacts web/node_modules src/smalti/server/page
 
 # The installation builds the page, with a node of its own: see hatch_build.py.
 .venv/runtime: pyproject.toml hatch_build.py $(PAGE_SOURCES)
@@ -45,6 +55,11 @@ clean:
 .venv/dev: pyproject.toml hatch_build.py
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@ .venv/runtime
+
+.venv/docs: pyproject.toml hatch_build.py
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@ .venv/runtime
 
 $(PAGE): $(PAGE_SOURCES) | .venv/dev
