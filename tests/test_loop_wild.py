@@ -95,7 +95,7 @@ def assert_finite(state):
     pairs = np.column_stack(np.triu_indices(frames, 1))
     both = state.covariance.of_pairs(pairs)
     suggestions = state.suggest(3)
-    outlook = state.outlook
+    outlook = state.prediction
     numbers = {
         "mosaic": state.mosaic_from_frame,
         "means": both.mean,

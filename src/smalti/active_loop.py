@@ -369,7 +369,7 @@ class ActiveLoop(AnsweredLoop[Link]):
         return GivenUp(part, given_up)
 
     def _pairs(self, verdict: Verdict) -> PairNumbers:
-        """Return the pairs of a verdict; of a yes, those that are believed, and the chain."""
+        """Return the pairs of a verdict; of a yes, those that are accepted, and the chain."""
         rejected = self.rejected
         pairs = as_numbers(
             answer.pair for answer in self.answers if answer.verdict is verdict and answer.pair not in rejected

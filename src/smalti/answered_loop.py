@@ -52,7 +52,7 @@ class AnsweredLoop(ABC, Generic[LinkT]):
 
     @property
     def landmarks(self) -> dict[Pair, Landmarks]:
-        """Those of the chain and of every yes, believed or rejected."""
+        """Those of the chain and of every yes, accepted or rejected."""
         given = {answer.pair: answer.landmarks for answer in self.answers if answer.landmarks is not None}
         return {**self.chain, **given}
 

@@ -76,9 +76,11 @@ def answer(session: Session, i: int, j: int, **how):
     return give(session, i, j, "yes" if landmarks else "no", landmarks)
 
 
-def give(session: Session, i: int, j: int, verdict: str, landmarks=(), seen: int | None = None, **more):
-    seen = session.revision if seen is None else seen
-    return session.give(GiveAnswer(i=i, j=j, verdict=verdict, landmarks=list(landmarks), seen=seen, **more))
+def give(session: Session, i: int, j: int, verdict: str, landmarks=(), seen_revision: int | None = None, **more):
+    seen_revision = session.revision if seen_revision is None else seen_revision
+    return session.give(
+        GiveAnswer(i=i, j=j, verdict=verdict, landmarks=list(landmarks), seen_revision=seen_revision, **more)
+    )
 
 
 def answer_next(session: Session, times: int = 1) -> list[tuple[int, int]]:
@@ -92,15 +94,15 @@ def answer_next(session: Session, times: int = 1) -> list[tuple[int, int]]:
 
 
 def remove(session: Session, i: int, j: int):
-    return session.remove(RemoveAnswer(i=i, j=j, seen=session.revision))
+    return session.remove(RemoveAnswer(i=i, j=j, seen_revision=session.revision))
 
 
 def undo(session: Session):
-    return session.undo(Step(seen=session.revision))
+    return session.undo(Step(seen_revision=session.revision))
 
 
 def redo(session: Session):
-    return session.redo(Step(seen=session.revision))
+    return session.redo(Step(seen_revision=session.revision))
 
 
 def error_px(session: Session) -> float:

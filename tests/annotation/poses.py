@@ -87,7 +87,7 @@ def _example(case: Case, seed: int) -> dict[str, Any]:
         "points_i": points_i.tolist(),
         "points_j": points_j.tolist(),
         "probe": PROBE[0].tolist(),
-        "seen_revision": seen(best).tolist(),
+        "seen": seen(best).tolist(),
         "spread": (slopes @ posterior @ slopes.T).ravel().tolist(),
     }
 

@@ -54,7 +54,7 @@ def test_a_wrong_answer_is_caught_and_said_in_numbers(session):
 
 def test_what_was_expected_is_how_surely_the_mosaic_had_the_landmarks_before(session):
     i, j = loops(session)[3]
-    loop = session._ledger.loop
+    loop = session._answer_history.loop
     found = give(session, i, j, "yes", marks(i, j, by=WRONG)).contradiction
     i_from_j, cov = loop.covariance.expect(i, j)
     unit, centre = loop.outline.unit, loop.outline.centre
@@ -65,9 +65,9 @@ def test_what_was_expected_is_how_surely_the_mosaic_had_the_landmarks_before(ses
 
 
 def test_the_mosaic_says_how_surely_every_frame_lies_in_the_reference(session):
-    loop, mosaic = session._ledger.loop, session.mosaic()
+    loop, mosaic = session._answer_history.loop, session.mosaic()
     reference = int(loop.estimate.system.references[0])
-    assert mosaic.reference == session._ledger.used[reference]
+    assert mosaic.reference == session._answer_history.used[reference]
     assert mosaic.sigma_px[reference] == 0.0
     for n in (0, 9, 20):
         cov = loop.covariance.centres.cov[n, reference]

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from smalti.annotation import precompute as foresight
+from smalti.annotation import precompute
 from smalti.annotation.messages import CheckLandmarks
 from smalti.suggestion.expected_gain import ExpectedGain
 from tests.annotation.people import answer_next, give, marks, opened
@@ -17,7 +17,7 @@ PATIENCE_SECONDS = 60
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch):
-    monkeypatch.setattr(foresight, "CALM_SECONDS", 0.1)
+    monkeypatch.setattr(precompute, "IDLE_SECONDS", 0.1)
 
 
 def wait_for_outlook(session):
@@ -31,7 +31,7 @@ def wait_for_outlook(session):
 def test_the_outlook_is_what_the_engine_says(folder):
     with opened(folder) as session:
         answer_next(session, 2)
-        told, engine = wait_for_outlook(session), session._ledger.loop.prediction
+        told, engine = wait_for_outlook(session), session._answer_history.loop.prediction
         assert (told.bound_px, told.worth_going_on) == (engine.bound_px, engine.worth_going_on)
         assert [(after.answers - 2, after.predicted_px) for after in told.ahead] == list(engine.ahead_px.items())
         assert told.answers == session.state().errors[-1].answers == 2
@@ -82,7 +82,7 @@ def test_without_a_target_none_is_met(folder):
 
 def test_what_a_yes_would_remove_is_what_the_question_was_chosen_for(folder):
     with opened(folder) as session:
-        question, loop = session.question(), session._ledger.loop
+        question, loop = session.question(), session._answer_history.loop
         left = 1.0 - loop.best.reasons["drop_px2"] / loop.prediction.expected_gain.squared_error
         forecast = session.forecast(question.i, question.j)
         removed = (1.0 - left) * (forecast.now_px**2 - loop.prediction.lasting_px**2)
@@ -106,4 +106,4 @@ def test_landmarks_that_are_drawn_are_computed_before_they_are_confirmed(folder)
             time.sleep(0.02)
         foreseen = next(state for (*_, verdict, _), state in session._precomputation.states.items() if verdict == "yes")
         give(session, question.i, question.j, "yes", sheet)
-        assert session._ledger.loop is foreseen
+        assert session._answer_history.loop is foreseen

@@ -219,7 +219,7 @@ def test_few_pairs_of_a_large_window_are_looked_at_and_they_are_evenly_spread():
 
 
 def test_a_cell_of_a_large_window_is_as_large_as_the_largest_of_some_of_its_entries(monkeypatch):
-    monkeypatch.setattr(pairmaps, "FRAMES_LOOKED_AT", 8)
+    monkeypatch.setattr(pairmaps, "FRAMES_SAMPLED", 8)
     matrix = symmetric(4, 40)
     chosen = np.arange(0, 40, 5) + 2
     expected = matrix[np.ix_(chosen, chosen)].reshape(4, 2, 4, 2).max(axis=(1, 3))
@@ -237,7 +237,7 @@ def test_the_range_of_many_frames_is_that_of_some_and_of_the_marked_pairs(monkey
 
 @pytest.mark.parametrize("column", [0, 20])
 def test_marked_pairs_are_shown_in_their_cells_at_any_resolution(monkeypatch, column):
-    monkeypatch.setattr(pairmaps, "FRAMES_LOOKED_AT", 4)
+    monkeypatch.setattr(pairmaps, "FRAMES_SAMPLED", 4)
     matrix = np.zeros((40, 40))
     matrix[3, 31] = matrix[31, 3] = 1.0
     found = reduce(given(matrix, [(3, 31)]), MapKind.OVERLAP, 0, column, 20 if column else 0, 4, 0)

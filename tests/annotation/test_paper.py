@@ -50,7 +50,7 @@ def test_a_mosaic_by_the_papers_method_can_be_concluded(session):
 
 
 def test_where_a_point_is_expected_is_as_sure_as_the_paper_says_of_centres(session):
-    loop = session._ledger.loop
+    loop = session._answer_history.loop
     expected = expect(loop, Pair(3, 15))
     _, cov = loop.haralick.centre(15, 3)
     linear = np.linalg.inv(loop.linear_mosaic[3][:, :2]) @ loop.linear_mosaic[15][:, :2]

@@ -11,7 +11,7 @@ from smalti.annotation.auto_answer import DOUBTFUL_OVERLAP, is_sure
 from smalti.annotation.messages import CheckLandmarks, Landmark, Origin, Queue
 from smalti.annotation.overview import make_question
 from smalti.annotation.session import Session
-from smalti.building import delivery as conclusion
+from smalti.building import delivery
 from smalti.building.build import build
 from smalti.errors import (
     ChangedMeanwhileError,
@@ -192,9 +192,9 @@ def test_frames_that_are_not_there_are_refused(session):
 
 def test_the_later_of_two_people_is_told(session):
     question, seen = session.question(), session.revision
-    give(session, question.i, question.j, "no", seen=seen)
+    give(session, question.i, question.j, "no", seen_revision=seen)
     with pytest.raises(ChangedMeanwhileError) as caught:
-        give(session, question.i, question.j, "unsure", seen=seen)
+        give(session, question.i, question.j, "unsure", seen_revision=seen)
     conflict = session.conflict(caught.value)
     assert (conflict.i, conflict.j) == (question.i, question.j)
     assert conflict.theirs.verdict is Verdict.NO
@@ -203,9 +203,9 @@ def test_the_later_of_two_people_is_told(session):
 
 def test_people_who_answer_about_different_pairs_do_not_disturb_each_other(session):
     first, seen = session.question(), session.revision
-    give(session, first.i, first.j, "no", seen=seen)
+    give(session, first.i, first.j, "no", seen_revision=seen)
     second = session.question()
-    give(session, second.i, second.j, "unsure", seen=seen)
+    give(session, second.i, second.j, "unsure", seen_revision=seen)
     assert session.state().counts.unsure == session.state().counts.no == 1
 
 
@@ -229,13 +229,13 @@ def test_a_person_can_make_a_link_of_the_chain_better(session):
 
 def test_what_is_computed_ahead_changes_nothing(base, tmp_path, monkeypatch):
     ends = []
-    for foresight in (True, False):
-        if not foresight:
-            monkeypatch.setattr("smalti.annotation.precompute.Foresight.look_ahead", lambda self, moment: None)
-        with opened(fresh(base, tmp_path / str(foresight))) as session:
+    for is_precomputed in (True, False):
+        if not is_precomputed:
+            monkeypatch.setattr("smalti.annotation.precompute.Precomputation.look_ahead", lambda self, moment: None)
+        with opened(fresh(base, tmp_path / str(is_precomputed))) as session:
             for verdict in ("no", "unsure", "no"):
                 question = session.question()
-                if foresight:
+                if is_precomputed:
                     session._precomputation._thread.submit(lambda: None).result()  # all of it is done
                     assert session._precomputation.states
                 give(session, question.i, question.j, verdict)
@@ -306,13 +306,13 @@ def test_stop_here_leaves_a_finished_project_in_which_people_are_believed(sessio
 
 def test_a_mosaic_without_the_latest_answer_is_not_taken_for_concluded(session, monkeypatch):
     answer_next(session)
-    finish = conclusion.place_frames
+    finish = delivery.place_frames
 
     def late(*given):
         answer_next(session)
         return finish(*given)
 
-    monkeypatch.setattr(conclusion, "place_frames", late)
+    monkeypatch.setattr(delivery, "place_frames", late)
     session.finish(Silence())
     assert not session.state().finished
     monkeypatch.undo()
@@ -328,8 +328,8 @@ def test_a_build_goes_on_with_what_people_said(folder):
         loops = [entry.answer for entry in project.answers if entry.role is Role.LOOP]
         assert [(one.pair.i, one.pair.j) for one in loops[:2]] == asked
         assert [one.author for one in loops] == [Author.PERSON] * 2 + [Author.MATCHER] * 2
-        believed = {link.pair for link in project.links if link.state is LinkState.ACCEPTED}
-        assert {Pair(*pair) for pair in asked} <= believed
+        accepted = {link.pair for link in project.links if link.state is LinkState.ACCEPTED}
+        assert {Pair(*pair) for pair in asked} <= accepted
 
 
 def test_the_mosaic_names_every_usable_frame_once(session):

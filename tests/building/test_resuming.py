@@ -141,8 +141,8 @@ def test_maps_of_another_family_go_on_with_what_was_answered(base, tmp_path):
         before = [entry.answer.pair for entry in project.answers if entry.role is Role.LOOP]
     with smalti.build(tiny_video(base), folder, budget=5, family="similarity") as project:
         after = [entry.answer.pair for entry in project.answers if entry.role is Role.LOOP]
-        believed = {link.pair for link in project.links}
+        accepted = {link.pair for link in project.links}
         found = {entry.answer.pair for entry in project.answers if entry.answer.landmarks is not None}
     assert after[:3] == before
     assert len(after) == 5
-    assert found <= believed
+    assert found <= accepted

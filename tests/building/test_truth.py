@@ -83,8 +83,8 @@ def test_the_file_of_transforms_says_what_the_project_does(mosaic):
 
 def test_the_file_of_landmarks_holds_the_believed_links(mosaic):
     written = {record.pair for record in read_landmarks(mosaic.folder / "landmarks.csv")}
-    believed = {link.pair for link in mosaic.links if link.state is LinkState.ACCEPTED}
-    assert written == believed
+    accepted = {link.pair for link in mosaic.links if link.state is LinkState.ACCEPTED}
+    assert written == accepted
     assert mosaic.evaluate(mosaic.folder / "landmarks.csv").relative_rmsd_px < 1.0
 
 

@@ -78,7 +78,7 @@ def test_info_counts_frames_questions_and_links(built, capfd):
     assert info["rejected"] == 0
     assert info["attempts"] == BUDGET + FRAMES - 1 + info["chain"]["checks"] <= 3 * FRAMES
     assert 0 < info["predicted_error_px"] < 1
-    assert {"reading", "chain", "looks", "loop", "finish", "render"} <= info["seconds"].keys()
+    assert {"reading", "chain", "appearance", "loop", "finish", "render"} <= info["seconds"].keys()
     assert all(seconds >= 0 for seconds in info["seconds"].values())
 
 

@@ -263,10 +263,10 @@ def test_pairs_and_relations_in_portions_are_the_same_bit_for_bit(at_once, monke
     def compute():
         covariance = given_world.covariance
         both = covariance.of_pairs(pairs)
-        return both.mean, both.cov, covariance.of_predicted_links(covariance.relations(pairs, points))
+        return both.mean, both.cov, covariance.of_predicted_links(covariance.predicted_links(pairs, points))
 
     expected = compute()
-    monkeypatch.setattr(module, "MOST_BYTES_OF_WAYS", 0)
+    monkeypatch.setattr(module, "MOST_BYTES_OF_PATHS", 0)
     monkeypatch.setattr(module, "PAIRS_AT_ONCE", at_once)
     for found, value in zip(compute(), expected, strict=True):
         np.testing.assert_array_equal(found, value)
@@ -302,7 +302,7 @@ def test_a_thousand_frames_leave_the_digits_of_neighbours():
 def test_relations_change_as_finite_differences_say(family):
     given_world = world(family)
     weights = np.array([[1.0, 0.5, 2.0]])
-    relations = given_world.covariance.relations(np.array([[3, 6]]), POINTS[None, :3], weights)
+    relations = given_world.covariance.predicted_links(np.array([[3, 6]]), POINTS[None, :3], weights)
 
     def displaced(increments):
         return (weights[0, :, None] * apply_map(given_world.relative(3, 6, increments), POINTS[:3])).ravel()
@@ -316,7 +316,7 @@ def test_relations_change_as_finite_differences_say(family):
 def test_relations_have_the_covariances_of_the_dense_inverse(family):
     covariance = world(family).covariance
     pairs = np.array([[0, 1], [0, 13], [12, 5], [3, 7]])
-    relations = covariance.relations(pairs, np.broadcast_to(POINTS[:4], (4, 4, 2)))
+    relations = covariance.predicted_links(pairs, np.broadcast_to(POINTS[:4], (4, 4, 2)))
     found = covariance.of_predicted_links(relations)
     assert found.shape == (4, 2 * 4, 2 * 4)
     for n, (i, j) in enumerate(pairs):
@@ -334,7 +334,7 @@ def test_to_carry_is_to_multiply_by_the_dense_inverse(family):
 
 def test_loads_are_the_transpose_of_moves():
     rng, pairs = np.random.default_rng(3), np.array([[0, 1], [4, 2], [0, 9]])
-    relations = world().covariance.relations(pairs, rng.normal(size=(3, 4, 2)))
+    relations = world().covariance.predicted_links(pairs, rng.normal(size=(3, 4, 2)))
     moves, factors = rng.normal(size=(14, ENTRIES, 1)), rng.normal(size=(3, 8, 1))
     forth = (relations.moved(moves) * factors).sum()
     assert (relations.loads(14, factors) * moves).sum() == pytest.approx(forth)
@@ -342,7 +342,7 @@ def test_loads_are_the_transpose_of_moves():
 
 def test_some_relations_are_those_of_their_pairs():
     covariance, pairs = world().covariance, all_pairs(14)
-    relations = covariance.relations(pairs, np.broadcast_to(POINTS[:1], (len(pairs), 1, 2)))
+    relations = covariance.predicted_links(pairs, np.broadcast_to(POINTS[:1], (len(pairs), 1, 2)))
     chosen = np.array([5, 2, 80])
     expected = covariance.of_predicted_links(relations)[chosen]
     np.testing.assert_array_equal(covariance.of_predicted_links(relations[chosen]), expected)
@@ -385,7 +385,7 @@ def test_without_perspective_points_spread_as_their_relations_say(family):
     found = covariance.spread_relative_to(4)
     for n in (0, 3, 11):
         for point in POINTS:
-            relation = covariance.relations(np.array([[4, n]]), point[None, None])
+            relation = covariance.predicted_links(np.array([[4, n]]), point[None, None])
             expected = np.trace(covariance.of_predicted_links(relation)[0])
             assert monomials(*point) @ found[n] @ monomials(*point) == pytest.approx(expected, rel=1e-8)
 
@@ -418,7 +418,7 @@ def test_of_pairs_of_different_parts_nothing_is_known():
 
 def test_of_relations_of_different_parts_nothing_is_known():
     covariance = world(PROJECTIVE, 14, 2, 2).covariance
-    relations = covariance.relations(np.array([[2, 12]]), POINTS[None, :1])
+    relations = covariance.predicted_links(np.array([[2, 12]]), POINTS[None, :1])
     np.testing.assert_array_equal(covariance.of_predicted_links(relations)[0], (FAR * OUTLINE.unit) ** 2 * np.eye(2))
 
 
@@ -453,7 +453,7 @@ def test_wild_maps_give_finite_numbers(seed, wildness, singular):
         maps[rng.integers(14), rng.integers(3)] = 0.0
     covariance = replace(world(), maps=maps).covariance
     pairs = all_pairs(14)
-    relations = covariance.relations(pairs, np.broadcast_to(POINTS[:4], (len(pairs), 4, 2)))
+    relations = covariance.predicted_links(pairs, np.broadcast_to(POINTS[:4], (len(pairs), 4, 2)))
     both = covariance.of_pairs(pairs)
     of_pairs = {"mean": both.mean, "cov": both.cov, "relations": covariance.of_predicted_links(relations)}
     others = {"spread": covariance.spread_relative_to(3), "map": covariance.expect(3, 5)[0]}

@@ -1,4 +1,4 @@
-"""The state of a mosaic: which links are believed, what answers change, and what people get."""
+"""The state of a mosaic: which links are accepted, what answers change, and what people get."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def told(seed, pairs, lies=None):
     ]
 
 
-# Which links are believed
+# Which links are accepted
 
 
 def random_lies(seed, count):

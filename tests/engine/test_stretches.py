@@ -127,7 +127,7 @@ def test_stretches_behind_a_camera_are_not_ruled_out():
 def test_stretches_in_portions_are_the_same_bit_for_bit(at_once, monkeypatch):
     given_world = world(PROJECTIVE, 40, 4)
     expected = given_world.covariance.stretches
-    monkeypatch.setattr(module, "MOST_BYTES_OF_WAYS", 0)
+    monkeypatch.setattr(module, "MOST_BYTES_OF_PATHS", 0)
     monkeypatch.setattr(module, "PAIRS_AT_ONCE", at_once)
     found = given_world.covariance.stretches
     for name in ("starts", "deviation", "distance"):

@@ -9,10 +9,10 @@ import pytest
 
 from smalti.geometry.outline import Outline
 from smalti.overlap.normal_probability import rectangle_probability
-from smalti.overlap.sampling import sampled_probability, sampled_probability_of_maps
 from smalti.paper.haralick import Haralick
 from smalti.paper.linear_adjustment import LinearAdjustment, fit_affine_link
 from smalti.records import Landmarks, Pair
+from tests.overlap.sampling import sampled_probability, sampled_probability_of_maps
 
 OUTLINE = Outline(0.0, 0.0, 100.0, 100.0)
 SAMPLES = 40_000

@@ -19,27 +19,27 @@ PERSON, MATCHER = Author.PERSON, Author.MATCHER
 
 def test_an_answer_on_a_pair_that_changed_meanwhile_is_refused_and_not_written(store, other):
     seen = store.keep_answer(given(A, PERSON))
-    other.keep_answer(given(A, PERSON, "theirs"), seen=seen)
+    other.keep_answer(given(A, PERSON, "theirs"), seen_revision=seen)
     with pytest.raises(ChangedMeanwhileError, match=r"pair \(0, 1\).*look at it again") as caught:
-        store.keep_answer(given(A, PERSON, "mine"), seen=seen)
+        store.keep_answer(given(A, PERSON, "mine"), seen_revision=seen)
     assert caught.value.pair == A
     assert store.revision == 2
     assert [entry.answer.reason for entry in store.answers()] == ["theirs"]
-    store.keep_answer(given(A, PERSON, "mine"), seen=2)
+    store.keep_answer(given(A, PERSON, "mine"), seen_revision=2)
     assert [entry.answer.reason for entry in other.answers()] == ["mine"]
 
 
 def test_the_first_answer_on_a_pair_that_another_gave_meanwhile_is_refused(store, other):
     other.keep_answer(given(A, MATCHER))
     with pytest.raises(ChangedMeanwhileError):
-        store.keep_answer(given(A, PERSON), seen=0)
+        store.keep_answer(given(A, PERSON), seen_revision=0)
 
 
 def test_an_answer_on_another_pair_is_no_conflict(store, other):
     other.keep_answer(given(A, PERSON))
     other.undo()
     other.keep_answer(given(Pair(1, 2), PERSON))
-    store.keep_answer(given(B, PERSON), seen=0)
+    store.keep_answer(given(B, PERSON), seen_revision=0)
     assert pairs(store) == [Pair(1, 2), B]
 
 
@@ -49,7 +49,10 @@ def test_an_undo_redo_or_removal_that_touched_the_pair_is_a_conflict(store, othe
     for act in acts:
         do(other, act, A)
     revision = store.revision
-    for attempt in (lambda: store.keep_answer(given(A, PERSON), seen=seen), lambda: store.remove_answer(A, seen=seen)):
+    for attempt in (
+        lambda: store.keep_answer(given(A, PERSON), seen_revision=seen),
+        lambda: store.remove_answer(A, seen_revision=seen),
+    ):
         with pytest.raises(ChangedMeanwhileError):
             attempt()
     assert store.revision == revision
@@ -59,10 +62,10 @@ def test_undo_after_another_persons_act_is_refused_and_names_its_pair(store, oth
     seen = store.keep_answer(given(A, PERSON))
     other.keep_answer(given(B, PERSON))
     with pytest.raises(ChangedMeanwhileError) as caught:
-        store.undo(seen=seen)
+        store.undo(seen_revision=seen)
     assert caught.value.pair == B
     assert pairs(store) == [A, B]
-    assert store.undo(seen=2).pair == B
+    assert store.undo(seen_revision=2).pair == B
 
 
 @pytest.mark.parametrize("act", ["undo", "redo", "remove"])
@@ -75,16 +78,16 @@ def test_every_act_of_another_person_keeps_redo_from_happening_unseen(store, oth
     seen = store.revision
     do(other, act, A)
     with pytest.raises(ChangedMeanwhileError):
-        store.redo(seen=seen)
+        store.redo(seen_revision=seen)
     assert store.revision == seen + 1
 
 
 def test_what_the_matcher_gave_meanwhile_keeps_nobody_from_undo_and_redo(store, other):
     seen = store.keep_answer(given(A, PERSON))
     other.keep_answer(given(B, MATCHER))
-    assert store.undo(seen=seen).pair == A
+    assert store.undo(seen_revision=seen).pair == A
     other.keep_answer(given(Pair(1, 2), MATCHER))
-    assert store.redo(seen=3).pair == A
+    assert store.redo(seen_revision=3).pair == A
 
 
 def test_threads_that_write_and_read_lose_nothing_and_see_no_half(store):
@@ -125,7 +128,7 @@ def test_of_many_who_saw_the_same_only_one_answers(store):
         with closing(Store.open(store.path)) if thread % 2 else nullcontext(store) as mine:
             start.wait()
             try:
-                mine.keep_answer(given(A, PERSON, f"{thread}"), seen=0)
+                mine.keep_answer(given(A, PERSON, f"{thread}"), seen_revision=0)
             except ChangedMeanwhileError:
                 return False
             return True

@@ -45,7 +45,7 @@ def test_the_source_map_leads_back_to_the_pixel_that_is_shown(tmp_path, scale, r
     np.testing.assert_array_equal(source > 0, image[..., 3] > 0)
     assert (way["width"], way["height"]) == (image.shape[1], image.shape[0])
     assert (way["frame_width"], way["frame_height"]) == (WIDTH, HEIGHT)
-    gains = mosaic._layout.preparation().exposure
+    gains = mosaic._layout.plan().exposure
     wrong = total = 0
     for entry in way["frames"]:
         rows, columns = np.nonzero(source == entry["value"])

@@ -50,7 +50,7 @@ def gains_and_trend(mosaic: Mosaic, true_gains: np.ndarray) -> tuple[np.ndarray,
 
     That part and a linear shading the other way cannot be told from a scene that grows brighter to one side.
     """
-    log_gains = mosaic._layout.preparation().exposure.log_gains.mean(axis=1)
+    log_gains = mosaic._layout.plan().exposure.log_gains.mean(axis=1)
     off = log_gains - np.log(true_gains)
     off -= off.mean()
     places = flight.sequence().camera.centres
@@ -60,7 +60,7 @@ def gains_and_trend(mosaic: Mosaic, true_gains: np.ndarray) -> tuple[np.ndarray,
 
 def shading_and_tilt(mosaic: Mosaic) -> tuple[np.ndarray, np.ndarray]:
     """How far the shading is off at points of the frame, logarithmic, and the linear part of it."""
-    light = mosaic._layout.preparation().exposure.light(0)
+    light = mosaic._layout.plan().exposure.light(0)
     axis = np.linspace(-light.radius, light.radius, len(light.flatness))
     x, y = np.meshgrid(light.centre[0] + axis, light.centre[1] + axis)
     middle = ((flight.WIDTH - 1) / 2, (flight.HEIGHT - 1) / 2)

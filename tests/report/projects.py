@@ -111,12 +111,12 @@ def _place(plan: Plan, number: int) -> Placement:
 
 
 def _links(plan: Plan) -> list[LinkEntry]:
-    believed = [
+    accepted = [
         LinkEntry(Pair(i, j), LinkState.ACCEPTED, 5.0 + n, 1.0, 0.5 + n / 10)
         for n, (i, j, role) in enumerate(plan.yes)
         if (i, j) not in plan.rejected and role is not Role.ASIDE
     ]
-    return [*believed, *plan.rejected.values()]
+    return [*accepted, *plan.rejected.values()]
 
 
 @dataclass

@@ -125,7 +125,7 @@ def test_every_answer_has_its_row_with_its_numbers(project, page):
             "1.10",
             "11.0",
             "1.000",
-            "believed",
+            "accepted",
             "0.25",
         ]
     )

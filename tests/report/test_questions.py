@@ -1,4 +1,4 @@
-"""What was not believed, where the sequence broke, which frames lie nowhere."""
+"""What was rejected, where the sequence broke, which frames lie nowhere."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def test_a_rejected_link_is_named_with_its_contradiction_and_the_reason(tmp_path
     section = told(tmp_path, reject(Plan(), 1, 4, Role.LOOP), "rejected")
     # Believed links: residuals 0.5 to 1.1, χ² 5 to 11; (0, 1), (1, 2), (3, 4), (4, 5) touch frames 1 and 4.
     assert section.one("li").text == (
-        "Frames 1 (shot1.jpg) and 4 (shot4.jpg), asked for: loop. Contradicts the 4 believed links of these two frames "
-        "by 33.2 px (a believed link: 0.80 px in the median); χ² 4777 of 8 degrees of freedom (8 in the median). "
+        "Frames 1 (shot1.jpg) and 4 (shot4.jpg), asked for: loop. Contradicts the 4 accepted links of these two frames "
+        "by 33.2 px (a accepted link: 0.80 px in the median); χ² 4777 of 8 degrees of freedom (8 in the median). "
         "Not used. The matcher had said: 32 of 99 matches agree."
     )
 
@@ -38,7 +38,7 @@ def test_a_rejected_link_between_mosaics_tells_where_its_frames_lie(tmp_path):
     assert "inf" not in section.text
 
 
-def test_where_all_was_believed_the_page_says_so(tmp_path):
+def test_where_all_was_accepted_the_page_says_so(tmp_path):
     with make_project(tmp_path) as project:
         page = report_of(project)
     assert "None: all matches agree." in page.part("rejected").text
@@ -55,13 +55,13 @@ def test_breaks_are_told_with_what_became_of_them(tmp_path):
     )
 
 
-def test_believed_links_of_less_weight_are_counted(tmp_path):
+def test_accepted_links_of_less_weight_are_counted(tmp_path):
     with make_project(tmp_path) as project:
         assert "less than half" not in report_of(project).part("asked").text
         links = project.links
         lighter = [type(link)(link.pair, link.state, link.chi2, 0.4, link.residual_px) for link in links[:2]]
         project.store.keep_result(project.placements, [*lighter, *links[2:]])
-        assert "2 believed links fit so badly that they count less than half." in report_of(project).part("asked").text
+        assert "2 accepted links fit so badly that they count less than half." in report_of(project).part("asked").text
 
 
 def test_frames_without_a_place_are_listed_by_reason(tmp_path):
@@ -81,7 +81,7 @@ def test_frames_without_a_place_are_listed_by_reason(tmp_path):
     ]
 
 
-def test_a_yes_that_only_places_a_frame_is_not_called_believed(tmp_path):
+def test_a_yes_that_only_places_a_frame_is_not_called_accepted(tmp_path):
     plan = Plan(reasons={5: "dark"})
     plan.yes[4] = (4, 5, Role.ASIDE)
     with make_project(tmp_path, plan) as project:
@@ -103,7 +103,7 @@ def test_the_picture_of_pairs_has_every_answer_in_its_colour_on_both_sides(tmp_p
     assert [item.text for item in figure.all("li")] == [
         "no overlap: 1",
         "unsure: 1",
-        "chain, bridges and checks, believed: 6",
-        "suggested or set aside, believed: 1",
+        "chain, bridges and checks, accepted: 6",
+        "suggested or set aside, accepted: 1",
         "rejected: 1",
     ]

@@ -69,7 +69,7 @@ class FakeSession:
             suggested=False,
             overlap=0.5,
             position=0.5,
-            looks=0.5,
+            appearance=0.5,
             joined=True,
             unknown_px=3.0,
             i_from_j=IDENTITY,
@@ -193,7 +193,7 @@ class FakeSession:
 
     def _changing(self, request):
         pair = Pair(request.i, request.j)
-        if pair in self.given and self.given[pair][0] > request.seen:
+        if pair in self.given and self.given[pair][0] > request.seen_revision:
             raise ChangedMeanwhileError(pair)
         return pair
 

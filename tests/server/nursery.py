@@ -72,7 +72,7 @@ def warm_up(folder):
     session = Session.open(folder)
     question = session.question()
     session.look(0, 5)
-    session.give(GiveAnswer(i=question.i, j=question.j, verdict="no", seen=session.revision))
+    session.give(GiveAnswer(i=question.i, j=question.j, verdict="no", seen_revision=session.revision))
     describe_session(session)
     session.close()
 

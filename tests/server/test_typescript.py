@@ -28,7 +28,7 @@ def test_a_stale_file_is_said_in_one_line(tmp_path, monkeypatch, capsys):
         'export type Verdict = "yes" | "no" | "unsure";',
         '  /** moved to where the frames correlate best */\n  | "snapped"',
         "  landmarks?: Landmark[];",
-        "  seen: number;",
+        "  seen_revision: number;",
         "  progress: Progress | null;",
         "  more_is_bound: boolean;",
         "  /** px of the moving frame that are searched */\n  radius?: number;",

@@ -64,7 +64,7 @@ class Dense:
         middles = shared_points(SurveyedPairs.of(state(family).view, PAIRS).centres, OUTLINE)[0].mean(
             axis=1, keepdims=True
         )
-        errors = self.by_all(estimate.covariance.relations(PAIRS, middles))
+        errors = self.by_all(estimate.covariance.predicted_links(PAIRS, middles))
         self.mattering = np.einsum("n,nri,nrj->ij", WEIGHT / WEIGHT.sum(), errors, errors)
 
     def by_all(self, relations):
@@ -155,7 +155,7 @@ def test_a_yes_teaches_about_what_was_foretold_of_it():
     at = [n for n, pair in enumerate(APART.tolist()) if tuple(pair) in {tuple(p) for p in world.overlapping.tolist()}]
     best = max(at, key=lambda n: expected_gain.gains[n])
     answered = before.record(world.agent(3).answer(Pair(*map(int, APART[best]))))
-    after = answered.outlook.error_px**2 / before.outlook.error_px**2
+    after = answered.prediction.error_px**2 / before.prediction.error_px**2
     foretold = 1.0 - expected_gain.gains[best] / expected_gain.squared_error
     # Noise and camera are learned besides.
     assert abs(np.log(after / foretold)) < np.log(2.5)

@@ -35,13 +35,13 @@ def true_error(world, state):
 
 def test_the_bound_is_above_the_error_and_nearer_the_more_is_known():
     _, states = course()
-    over = [states[n].outlook.bound_px / states[n].outlook.error_px for n in (2, 5, 10)]
+    over = [states[n].prediction.bound_px / states[n].prediction.error_px for n in (2, 5, 10)]
     assert over[0] > over[1] > over[2] > 1.0
 
 
 def test_the_error_falls_with_answers():
     _, states = course()
-    found = [states[n].outlook.error_px for n in (0, 2, 5, 10)]
+    found = [states[n].prediction.error_px for n in (0, 2, 5, 10)]
     assert found == sorted(found, reverse=True)
     assert found[-1] < 0.1 * found[0]
 
@@ -50,8 +50,8 @@ def test_the_error_is_that_of_the_mosaic_on_average_and_mostly_below_the_bound()
     ratios, below = [], 0
     for world, states in map(course, SEEDS):
         for state in (states[5], states[10]):
-            ratios.append(np.log(state.outlook.error_px / true_error(world, state)))
-            below += true_error(world, state) < state.outlook.bound_px
+            ratios.append(np.log(state.prediction.error_px / true_error(world, state)))
+            below += true_error(world, state) < state.prediction.bound_px
     # Chains of real flights err alike; this one does not, and rather less is real than foretold.
     assert -0.2 < np.mean(ratios) < np.log(1.5)
     assert below >= 6  # of 8, of which 7.2 are expected
@@ -60,14 +60,14 @@ def test_the_error_is_that_of_the_mosaic_on_average_and_mostly_below_the_bound()
 def test_what_is_ahead_falls_from_now_on():
     _, states = course()
     for n in (0, 5):
-        outlook = states[n].outlook
+        outlook = states[n].prediction
         ahead = [outlook.error_px, *(outlook.ahead_px[answers] for answers in AHEAD)]
         assert all(later < earlier for earlier, later in pairwise(ahead))
 
 
 def test_what_is_foretold_of_five_answers_comes_on_average():
     ratios = [
-        np.log(states[n].outlook.ahead_px[5] / true_error(world, states[n + 5]))
+        np.log(states[n].prediction.ahead_px[5] / true_error(world, states[n + 5]))
         for world, states in map(course, SEEDS)
         for n in (3, 5)
     ]
@@ -75,7 +75,7 @@ def test_what_is_foretold_of_five_answers_comes_on_average():
 
 
 def test_it_is_worth_going_on_while_much_is_to_be_learned():
-    assert course()[1][0].outlook.worth_going_on
+    assert course()[1][0].prediction.worth_going_on
 
 
 def test_it_is_not_worth_going_on_when_everything_was_answered():
@@ -83,7 +83,7 @@ def test_it_is_not_worth_going_on_when_everything_was_answered():
     agent = world.agent(1)
     start = ActiveLoop.start(12, OUTLINE, world.chain(agent))
     others = [Pair(i, j) for i in range(12) for j in range(i + 1, 12) if Pair(i, j) not in start.chain]
-    outlook = start.replay(agent.answer(pair) for pair in others).outlook
+    outlook = start.replay(agent.answer(pair) for pair in others).prediction
     assert not outlook.worth_going_on
     assert outlook.ahead_px == dict.fromkeys(AHEAD, outlook.error_px)
 
@@ -96,19 +96,19 @@ def row(pairs, sigma):
 
 def test_only_what_is_on_one_mosaic_has_an_error():
     parted = ActiveLoop.start(8, OUTLINE, row([0, 1, 2, 4, 5, 6], 0.5))
-    assert 0.0 < parted.outlook.error_px < 1.0
-    assert parted.outlook.bound_px < 2.0
+    assert 0.0 < parted.prediction.error_px < 1.0
+    assert parted.prediction.bound_px < 2.0
 
 
 def test_frames_that_are_each_a_mosaic_of_their_own_have_no_error():
-    outlook = ActiveLoop.start(4, OUTLINE, []).outlook
+    outlook = ActiveLoop.start(4, OUTLINE, []).prediction
     assert (outlook.error_px, outlook.bound_px) == (0.0, 0.0)
     assert outlook.ahead_px == dict.fromkeys(AHEAD, 0.0)
     assert not outlook.worth_going_on
 
 
 def test_looking_ahead_pauses_after_every_answer():
-    outlook, paused = course()[1][5].outlook, []
+    outlook, paused = course()[1][5].prediction, []
     assert outlook.look_ahead(lambda: paused.append(1)) == outlook.ahead_px
     assert len(paused) == max(AHEAD)
 
@@ -133,7 +133,7 @@ def test_pairs_that_differ_by_more_than_their_landmarks_scatter_leave_an_error()
 
 
 def test_no_answers_remove_what_lasts():
-    outlook = course()[1][5].outlook
+    outlook = course()[1][5].prediction
     assert outlook.error_left_px(0.0) == outlook.lasting_px >= LEAST_ERROR_PX
     assert outlook.error_left_px(outlook.expected_gain.squared_error) == pytest.approx(outlook.error_px)
 

@@ -136,7 +136,7 @@ class Exhaustive:
         pairs = candidates(view)
         # The covariance of all pairs at once goes another way than that of some.
         centres = view.covariance.of_pairs(pairs)
-        worth = view.looks.of_pairs(pairs) * reward.of(centres, np.zeros(len(pairs)))
+        worth = view.appearance.of_pairs(pairs) * reward.of(centres, np.zeros(len(pairs)))
         order = np.lexsort((pairs[:, 1], pairs[:, 0], -worth))
         order = order[worth[order] > 0]
         return cls(pairs[order], worth[order])
@@ -165,23 +165,23 @@ def test_what_is_found_is_what_looking_at_every_pair_finds(number):
     view = random_state(number).view
     name = list(REWARDS)[number // 3]  # so that every reward meets every kind of looks
     for top in (1, 25):
-        assert_best(search(view, view.looks, REWARDS[name], top), exhaustive(number, name), top)
+        assert_best(search(view, view.appearance, REWARDS[name], top), exhaustive(number, name), top)
 
 
 @pytest.mark.parametrize("number", [0, 3])
 def test_it_is_so_where_the_ways_of_all_frames_have_no_room(number, monkeypatch):
-    monkeypatch.setattr("smalti.engine.covariance.MOST_BYTES_OF_WAYS", 0)
+    monkeypatch.setattr("smalti.engine.covariance.MOST_BYTES_OF_PATHS", 0)
     monkeypatch.setattr("smalti.engine.covariance.PAIRS_AT_ONCE", 50)
     state = random_state(number)
     fresh = replace(state.estimate)
     view = View(fresh, state.external, Answered(state.view.settled))
-    assert_best(search(view, view.looks, REWARDS["accepted"], 5), exhaustive(number, "accepted"), 5)
+    assert_best(search(view, view.appearance, REWARDS["accepted"], 5), exhaustive(number, "accepted"), 5)
 
 
 @pytest.mark.parametrize(("number", "share"), [(0, 0.3), (7, 1e-3), (8, 0.3)])
 def test_all_that_reach_a_share_of_the_best_are_found_in_their_order(number, share):
     view, every = random_state(number).view, exhaustive(number, "position")
-    found = search(view, view.looks, REWARDS["position"], 2000, faintest_share=share)
+    found = search(view, view.appearance, REWARDS["position"], 2000, faintest_share=share)
     wanted = every.rewards[:2000] >= share * every.rewards[0] * (1.0 + NEARLY_EQUAL)
     assert 0 < wanted.sum() <= len(found.rewards)
     np.testing.assert_allclose(found.rewards[: wanted.sum()], every.rewards[:2000][wanted], rtol=1e-9)
@@ -190,7 +190,7 @@ def test_all_that_reach_a_share_of_the_best_are_found_in_their_order(number, sha
 def test_what_is_fainter_is_not_looked_for():
     view = random_state(1).view
     looked_at = [
-        search(view, view.looks, REWARDS["position"], 2000, faintest_share=share).evaluated
+        search(view, view.appearance, REWARDS["position"], 2000, faintest_share=share).evaluated
         for share in (0.0, 1e-3, 0.3)
     ]
     assert looked_at[0] >= looked_at[1] >= looked_at[2] > 0
@@ -216,7 +216,7 @@ def test_no_pair_is_worth_more_than_the_bound_of_its_stretches(number, name):
 @pytest.mark.parametrize("number", [0, 3])
 def test_no_pair_is_worth_more_than_the_bound_by_its_own_distance_nor_that_more_than_its_stretches(number, name):
     view, reward = random_state(number).view, REWARDS[name]
-    hunt = _Hunt(view, view.looks, reward, 1)
+    hunt = _Hunt(view, view.appearance, reward, 1)
     pairs = np.column_stack(np.triu_indices(view.frames, 1))
     exact = reward.of(view.covariance.of_pairs(pairs), np.zeros(len(pairs)))
     bound = hunt._bound_of_pairs(pairs)
@@ -231,7 +231,7 @@ def test_hardly_any_pair_of_a_raster_is_evaluated():
     state = ActiveLoop.start(400, OUTLINE, world.chain(agent), external=world.external)
     every = 400 * 399 // 2
     closed = state.record(agent.answer(Pair(3, 396)))
-    assert search(closed.view, closed.view.looks, REWARDS["position"], 25).evaluated < every / 20
+    assert search(closed.view, closed.view.appearance, REWARDS["position"], 25).evaluated < every / 20
 
 
 # Few candidates, and none
@@ -249,7 +249,7 @@ def on_raster(frames, external=None, settled=None, given_up=None):
 
 
 def found_in(view, name, top):
-    found = search(view, view.looks, REWARDS[name], top)
+    found = search(view, view.appearance, REWARDS[name], top)
     return [tuple(pair) for pair in found.pairs[found.rewards > 0.0].tolist()]
 
 
@@ -290,7 +290,7 @@ def test_parts_that_were_given_up_are_not_joined():
 def test_a_pair_that_single_precision_takes_for_reaching_a_goal_is_found_once(nth_goal):
     # Its P^ext is below the level of a round, and equal to it in single precision: it may turn up in two rounds.
     bare = on_raster(40)
-    hunt = _Hunt(bare, bare.looks, REWARDS["position"], 2)
+    hunt = _Hunt(bare, bare.appearance, REWARDS["position"], 2)
     goal = hunt.bound.max() / 4.0**nth_goal
     tried = 0
     pairs = candidates(bare)

@@ -118,7 +118,7 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch):
         numba.set_num_threads(threads)
         try:
             state = ActiveLoop.start(50, OUTLINE, world.chain(world.agent(3)), external=world.external)
-            found.append((told(state.suggest(4)), state.outlook.error_px, state.outlook.bound_px))
+            found.append((told(state.suggest(4)), state.prediction.error_px, state.prediction.bound_px))
         finally:
             numba.set_num_threads(before)
     assert found[0] == found[1]

@@ -77,7 +77,7 @@ def test_no_pair_is_yielded_that_misses_its_level_by_more_than_rounding(looks):
     least = levels_of(3)
     pairs, _ = yielded(looks, least)
     block = np.searchsorted(STARTS, pairs, side="right") - 1
-    above = np.minimum(looks.looks.of_pairs(pairs) + ROUNDED_UP, 1.0)
+    above = np.minimum(looks.appearance.of_pairs(pairs) + ROUNDED_UP, 1.0)
     assert (looks._share(above) >= least[block[:, 0], block[:, 1]]).all()
 
 
@@ -93,7 +93,7 @@ def test_no_share_is_above_its_bound(looks, ratios):
 @each_model
 def test_shares_are_ratios_of_the_first_kind_over_the_largest(looks):
     looks = weighed(looks, UP_AND_DOWN)
-    external = looks.looks.of_pairs(PAIRS)
+    external = looks.appearance.of_pairs(PAIRS)
     expected = UP_AND_DOWN[np.sum(external[:, None] >= EDGES - 1e-15, axis=1)] / 8.0
     np.testing.assert_allclose(looks.of_pairs(PAIRS), expected)
     np.testing.assert_array_equal(looks.probabilities()[tuple(PAIRS.T)], looks.of_pairs(PAIRS))

@@ -112,7 +112,7 @@ class AutoAnswerer:
 
 
 SURE_LANDMARKS = 30
-"""Matches that agree, from which on the paper's matcher is believed."""
+"""Matches that agree, from which on the paper's matcher is accepted."""
 
 DOUBTFUL_OVERLAP = 0.15
 """Probability from which on a matcher that finds nothing may have missed something: one that misses every third overlap

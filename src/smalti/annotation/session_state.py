@@ -76,7 +76,7 @@ def sigma_px_of(state: AnyLoop) -> NDArray[np.float64]:
 
 
 def accepted_of(state: AnyLoop) -> PairNumbers:
-    """Return the pairs (n, 2) whose links are believed."""
+    """Return the pairs (n, 2) whose links are accepted."""
     if isinstance(state, PaperLoop):
         return as_numbers([*state.chain, *state.links])
     return state.estimate.system.ends

@@ -32,7 +32,7 @@ class Delivered:
     part: NDArray[np.int64]  # (N,), the largest first
     references: Sequence[int]  # of every part
     sigma_px: NDArray[np.float64]  # (N,)
-    weights: Mapping[Pair, float]  # of the believed links
+    weights: Mapping[Pair, float]  # of the accepted links
     rejected: Collection[Pair]
     chi2: Mapping[Pair, float]
     lens: Lens
@@ -129,7 +129,7 @@ def residual_px(mosaic_from_frame: Homographies, landmarks: Landmarks, lens: Len
 
 
 def chain_error_px(start: ActiveLoop | PaperLoop, loop: ActiveLoop | PaperLoop, delivered: Delivered) -> float | None:
-    """Return the RMS by which the chain alone misses the landmarks of the believed loops, None where there are none."""
+    """Return the RMS by which the chain alone misses the landmarks of the accepted loops, None where there are none."""
     loops = [pair for pair in loop.links if pair in delivered.weights and start.part[pair.i] == start.part[pair.j]]
     return _rms(start.mosaic_from_frame, [loop.landmarks[pair] for pair in loops], start.lens)
 

@@ -71,7 +71,7 @@ LARGEST_PNG = 250_000_000
 
 
 def write_tables(project: Project) -> None:
-    """Write the transforms and the landmarks of the believed links."""
+    """Write the transforms and the landmarks of the accepted links."""
     labels = {frame.number: frame.label for frame in project.frames}
     unconfirmed = project.unconfirmed
     transforms = [

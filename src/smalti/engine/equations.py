@@ -7,7 +7,7 @@ Links of consecutive frames share an error: on flights a chain turns by the same
 to frame. It is one more node, behind the frames, whose map B is what all of these links measure too much: M = B Ĝ⁻¹
 H_i⁻¹ H_j. As loops close it is found, and the chain straightens as a whole.
 
-All links share a lens. Where one is believed (`lens_search.py`), by how much its coefficients differ from those that
+All links share a lens. Where one is accepted (`lens_search.py`), by how much its coefficients differ from those that
 the pairs have told is in the same node: a wrong lens bends a mosaic the same way everywhere, which level frames and
 closed loops contradict.
 """

@@ -65,7 +65,7 @@ TOLERATED_SIGMAS = 3.0
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Maps of all frames by the links that are believed."""
+    """Maps of all frames by the links that are accepted."""
 
     solution: Solution
     groups: NDArray[np.int64]  # (L,): whose noise each link has
@@ -86,7 +86,7 @@ class Estimate:
 
     @property
     def system(self) -> System:
-        """The believed links."""
+        """The accepted links."""
         return self.solution.system
 
     @property
@@ -124,12 +124,12 @@ class Estimate:
 
     @cached_property
     def check(self) -> Check:
-        """What the believed links say of each other."""
+        """What the accepted links say of each other."""
         return Check(self.solution)
 
     @cached_property
     def contradictions(self) -> NDArray[np.float64]:
-        """(L,): χ² of every believed link, at its full weight, against the others."""
+        """(L,): χ² of every accepted link, at its full weight, against the others."""
         return self.check.chi2_at_full_weight(self.knowledge.robust_weights)
 
     @cached_property
@@ -159,7 +159,7 @@ class Estimate:
         return LEAST_EXTENT + float(np.sum(np.prod(sides, axis=1)))
 
     def surprise(self, link: Link, group: int) -> float:
-        """Return χ² of a link that is not believed, against what the believed ones foretell; 0 between parts."""
+        """Return χ² of a link that is not accepted, against what the accepted ones foretell; 0 between parts."""
         pair = np.array([[link.pair.i, link.pair.j]])
         if self.part[link.pair.i] != self.part[link.pair.j]:
             return 0.0
@@ -176,7 +176,7 @@ class Estimate:
         return float(np.linalg.norm(here - there))
 
     def chi2(self) -> dict[Pair, float]:
-        """Return how strongly each link, believed or rejected, contradicts the others."""
+        """Return how strongly each link, accepted or rejected, contradicts the others."""
         accepted = dict(zip(self.system.place_of, self.contradictions.tolist(), strict=True))
         return {**accepted, **{pair: self.surprise(link, MATCHER) for pair, link in self.rejected.items()}}
 

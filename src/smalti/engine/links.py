@@ -100,7 +100,7 @@ def fit_link(
         else lens.by_coefficients(points[chosen]) / outline.unit
         for points in (landmarks.points_i, landmarks.points_j)
     )
-    # Fewer of them stand for all, as far as all would be believed.
+    # Fewer of them stand for all, as far as all would be accepted.
     link = Link(
         landmarks.pair,
         np.eye(3),

@@ -268,7 +268,7 @@ class _Judging:
         return MATCHER if pair in self.of_loop else CHAIN
 
     def _limit(self, state: Estimate) -> float:
-        """Return the χ² that may pass, where loops are as surprising as those believed."""
+        """Return the χ² that may pass, where loops are as surprising as those accepted."""
         chi2, system = state.contradictions, state.system
         loops = _are_among(system, self.of_loop)
         seen = np.append(chi2[loops] * 8.0 / np.maximum(system.ranks[loops], 1), FIRST_SURPRISES)
@@ -295,7 +295,7 @@ class _Judging:
         return frozenset(chosen)
 
     def _agreeing(self, state: Estimate) -> frozenset[Pair]:
-        """Return the rejected links that agree with the believed ones best."""
+        """Return the rejected links that agree with the accepted ones best."""
         surprises = {
             pair: state.surprise(link, self._group(pair))
             for pair, link in state.rejected.items()

@@ -39,7 +39,7 @@ from smalti.records import (
 class PaperLoop(AnsweredLoop[AffineLink]):
     """The state after some answers, by the paper's method alone.
 
-    Maps are affine at most, noise is what the landmarks say, every yes is believed, and nothing is learned but the
+    Maps are affine at most, noise is what the landmarks say, every yes is accepted, and nothing is learned but the
     weights of the external model. It has the outer interface of `ActiveLoop`, and is a value like it. The state depends
     on the set of answers, to the last bit, not on their order.
     """

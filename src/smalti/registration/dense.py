@@ -36,7 +36,7 @@ NUDGE = np.array([[1.0, 0.0, 4.0], [0.0, 1.0, -3.0], [0.0, 0.0, 1.0]])
 
 @dataclass(frozen=True, slots=True)
 class DenseSettings:
-    """When an alignment is believed."""
+    """When an alignment is accepted."""
 
     least_shared: float = 0.15  # of the smaller field of view
     least_excess: float = 9.0  # of likeness over chance, in standard deviations: frames of two places reach 6

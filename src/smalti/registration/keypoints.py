@@ -63,7 +63,7 @@ def find_keypoints(gray: NDArray[np.uint8], mask: NDArray[np.bool_] | None = Non
 
 
 LARGEST_RATIO = 0.8
-"""The second best must be farther than the best by this factor: of two that look alike, neither is believed."""
+"""The second best must be farther than the best by this factor: of two that look alike, neither is accepted."""
 
 
 def match_keypoints(in_i: Keypoints, in_j: Keypoints) -> tuple[Points, Points]:

@@ -19,7 +19,7 @@ from smalti.registration.feature_pyramid import tangent_at
 
 @dataclass(frozen=True, slots=True)
 class FitSettings:
-    """When matches are believed to show an overlap."""
+    """When matches are accepted to show an overlap."""
 
     threshold_px: float = 3.0
     least_inliers: int = 10
@@ -73,7 +73,7 @@ def fit_matches(pair: Pair, points_i: Points, points_j: Points, outline: Outline
 def _doubt(
     found: _Consensus | None, points_i: Points, points_j: Points, outline: Outline, settings: FitSettings
 ) -> str:
-    """Say why a consensus is not believed, nothing if it is."""
+    """Say why a consensus is not accepted, nothing if it is."""
     if found is None:
         return f"no map fits any of the {len(points_i)} matches"
     needed = settings.least_inliers + round(settings.least_share * len(points_i))

@@ -38,7 +38,7 @@ LETTERS = 1 / 32
 LEGEND = {
     "way": "path of the frames' centres, first and last frame numbered",
     "reference": "the frame that stays fixed",
-    "loop": "link suggested by the engine, believed",
+    "loop": "link suggested by the engine, accepted",
     "rejected": "link that was rejected",
 }
 

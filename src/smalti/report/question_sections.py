@@ -48,7 +48,7 @@ COLUMNS = (
     Column("i", True, "number of the earlier frame"),
     Column("j", True, "number of the later frame"),
     Column("role", explanation="; ".join(f"{ROLES[role]}: {words}" for role, words in ROLES_EXPLAINED.items())),
-    Column("by", explanation="person: answered in the page, and believed whatever the others say"),
+    Column("by", explanation="person: answered in the page, and accepted whatever the others say"),
     Column("verdict"),
     Column("reason"),
     Column("landmarks", True),
@@ -57,7 +57,7 @@ COLUMNS = (
         "χ²", True, "of 8 degrees of freedom, or two a landmark if there are fewer than four; against all other links"
     ),
     Column("weight", True, "in the final fit, between 0 and 1"),
-    Column("state", explanation="believed: used; rejected: contradicts the others, not used"),
+    Column("state", explanation="accepted: used; rejected: contradicts the others, not used"),
     Column("seconds", True, "that the answer took"),
 )
 
@@ -147,8 +147,8 @@ def _row(findings: Findings, place: int, entry: AnswerEntry) -> list[str]:
 KINDS = {
     "no": "no overlap",
     "unsure": "unsure",
-    "chain": "chain, bridges and checks, believed",
-    "yes": "suggested or set aside, believed",
+    "chain": "chain, bridges and checks, accepted",
+    "yes": "suggested or set aside, accepted",
     "rejected": "rejected",
 }
 """In the order in which they are drawn, the most important one last."""
@@ -255,11 +255,11 @@ def _say_contradiction(findings: Findings, link: LinkEntry) -> str:
     accepted = [findings.links[pair] for pair in findings.pairs(LinkState.ACCEPTED)]
     ends = {link.pair.i, link.pair.j}
     others = sum(not ends.isdisjoint((other.pair.i, other.pair.j)) for other in accepted)
-    against = f"the {others} believed links of these two frames" if others > 1 else "the other links"
+    against = f"the {others} accepted links of these two frames" if others > 1 else "the other links"
     usual_px = float(np.median([other.residual_px for other in accepted])) if accepted else None
     usual_chi2 = float(np.median([other.chi2 for other in accepted])) if accepted else None
     return (
-        f"Contradicts {against} by {say_px(link.residual_px)} (a believed link: {say_px(usual_px)} in the median); "
+        f"Contradicts {against} by {say_px(link.residual_px)} (a accepted link: {say_px(usual_px)} in the median); "
         f"χ² {say_number(link.chi2, 0)} of 8 degrees of freedom ({say_number(usual_chi2, 0)} in the median). Not used."
     )
 

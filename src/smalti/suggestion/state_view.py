@@ -103,7 +103,7 @@ class View:
 
     @property
     def linked(self) -> PairNumbers:
-        """(L, 2): the pairs whose links are believed, in their order."""
+        """(L, 2): the pairs whose links are accepted, in their order."""
         return self.estimate.system.ends
 
     @property

@@ -27,7 +27,7 @@ from smalti_lab.experiments.real_sequence import (
 )
 from smalti_lab.experiments.worlds import OUTLINE, raster
 
-DATA = Path(os.environ.get("SMALTI_DATA", Path(__file__).parents[3] / "shared" / "data"))
+DATA = Path(os.environ.get("SMALTI_DATA", Path(__file__).parents[4] / "shared" / "data"))
 FRAMES = 8
 
 

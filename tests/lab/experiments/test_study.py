@@ -57,7 +57,7 @@ def without_seconds(text: str) -> list[list[str]]:
         ({"seeds": (1, 1)}, UsageError, "twice"),
         ({"seeds": ()}, UsageError, "at least one"),
         ({"seeds": (-1,)}, UsageError, "not negative"),
-        ({"looks": "blurred"}, UnknownNameError, "own, none, uninformative, adversarial, overconfident"),
+        ({"appearance": "blurred"}, UnknownNameError, "own, none, uninformative, adversarial, overconfident"),
         ({"chain_noise": 0.0}, UsageError, "positive number"),
         ({"batch": 0}, UsageError, "at least 1"),
     ],
@@ -148,7 +148,7 @@ def test_questions_of_a_batch_are_chosen_before_any_of_them_is_answered():
 
 
 def test_looks_and_the_noise_of_the_chain_are_those_of_the_settings():
-    plain, blind, noisy = rows_of(), rows_of(looks="none"), rows_of(chain_noise=3.0)
+    plain, blind, noisy = rows_of(), rows_of(appearance="none"), rows_of(chain_noise=3.0)
     assert blind[1].probability != plain[1].probability
     assert noisy[0].relative_rmsd_px > 2 * plain[0].relative_rmsd_px
 

@@ -21,7 +21,7 @@ SMALL = ["experiment", "raster", "--frames", "12", "--queries", "1", "--seeds", 
 
 @pytest.fixture
 def without_figures(monkeypatch):
-    """Figures take seconds; tests/experiments/test_study.py looks at them."""
+    """Figures take seconds; tests/lab/experiments/test_study.py looks at them."""
     monkeypatch.setattr("smalti_lab.experiments.study_report.draw_figures", lambda *_: None)
 
 
