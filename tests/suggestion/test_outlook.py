@@ -109,7 +109,7 @@ def test_frames_that_are_each_a_mosaic_of_their_own_have_no_error():
 
 def test_looking_ahead_pauses_after_every_answer():
     outlook, paused = course()[1][5].prediction, []
-    assert outlook.look_ahead(lambda: paused.append(1)) == outlook.ahead_px
+    assert outlook.predict_ahead(lambda: paused.append(1)) == outlook.ahead_px
     assert len(paused) == max(AHEAD)
 
 
