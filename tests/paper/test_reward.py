@@ -14,12 +14,10 @@ from smalti.geometry.outline import Outline
 from smalti.overlap.normal_probability import rectangle_probability
 from smalti.overlap.position_bounds import probability_bounds
 from smalti.paper.paper_strategy import (
-    Found,
     branch_and_bound,
     expected_informativeness,
     expected_informativeness_bound,
     informativeness,
-    merge,
     position_probability,
     position_probability_bounds,
     rank,

@@ -158,8 +158,8 @@ class _Search:
         rewards = self.reward.of(self.view.covariance.of_pairs(pairs), least)
         # Compute P^ext itself only for the pairs that its bound does not rule out.
         left = np.flatnonzero(ROUNDING * probability * rewards >= self.threshold)
-        worth = self.external.of_pairs(pairs[left]) * rewards[left]
-        self.found = merge(self.found, pairs[left], worth, self.top, evaluated=len(pairs))
+        with_external = self.external.of_pairs(pairs[left]) * rewards[left]
+        self.found = merge(self.found, pairs[left], with_external, self.top, evaluated=len(pairs))
         self.evaluated = np.concatenate([self.evaluated, pair_key(*pairs.T)])
 
     def _bound_of_pairs(self, pairs: PairNumbers) -> NDArray[np.float64]:
@@ -182,9 +182,9 @@ class _Search:
 
 def merge(found: Found, pairs: PairNumbers, rewards: NDArray[np.float64], top: int, evaluated: int) -> Found:
     """Return the best `top` of the pairs found before and these; equal rewards are ordered by pair."""
-    together, worth = np.concatenate([found.pairs, pairs]), np.concatenate([found.rewards, rewards])
-    order = np.lexsort((together[:, 1], together[:, 0], -worth))[:top]
-    return Found(together[order], worth[order], found.evaluated + evaluated)
+    all_pairs, all_rewards = np.concatenate([found.pairs, pairs]), np.concatenate([found.rewards, rewards])
+    order = np.lexsort((all_pairs[:, 1], all_pairs[:, 0], -all_rewards))[:top]
+    return Found(all_pairs[order], all_rewards[order], found.evaluated + evaluated)
 
 
 def _bound(
