@@ -22,6 +22,7 @@ from smalti.paper.paper_strategy import (
     position_probability_bounds,
     rank,
 )
+from smalti.suggestion.pair_search import Found, merge
 
 OUTLINE = Outline(-0.5, -0.5, 79.5, 59.5)
 FRAMES = 6
