@@ -27,7 +27,7 @@ _HIGHLIGHT_MARGIN = 0.008  # share of the longer side: highlights fade over some
 
 _LONGER_SIDE = 120  # colours are compared at this size
 
-# A colour is the shares of red and of green, in so many steps, whatever the brightness.
+# A colour is the share of red and the share of green, each in this many steps, whatever the brightness.
 _STEPS = 32
 _DARK_BELOW = 90  # sum of the three channels: darker pixels have no reliable colour
 

@@ -16,13 +16,13 @@ MARGIN = 2.5e-7
 """More than the rounding error of a similarity of size one in single precision, after one change."""
 
 FRAMES_OF_A_LIST = 1024
-"""The words of so many frames and a row of sums fit in a core's cache."""
+"""Frames of one chunk: their words and a row of sums fit in a core's cache."""
 
 FRAMES_OF_A_TASK = 32
 """Frames of one parallel task."""
 
 FRAMES_TO_SHARE = 4_000
-"""Below so many later frames, other cores are not worth waking."""
+"""With fewer later frames than this, one core is faster than all."""
 
 
 class SparseSignatures:

@@ -14,7 +14,7 @@ PAIRS_AT_ONCE = 1_000_000
 """Pairs of a batch: 24 MB, however many are wanted."""
 
 MOST_FRAMES_OF_A_MATRIX = 12_000
-"""Up to so many frames a matrix of all pairs in single precision fits in memory: 576 MB."""
+"""Most frames for a matrix of all pairs in single precision: 576 MB."""
 
 Batches = Iterator[tuple[PairNumbers, NDArray[np.float64]]]
 """Pairs (n, 2), i < j, and a number for each (n,)."""

@@ -41,7 +41,7 @@ LEAST_OF_SCENE = 0.25
 """Smallest share of the squared slopes that counts as the scene's: before frames coincide, they have none in common."""
 
 TILES = 8
-"""The frame is divided into so many tiles each way. Each tile has its own normal equations."""
+"""Tiles of the frame each way. Each tile has its own normal equations."""
 
 LEAST_SPREAD = 0.05
 """Smallest spread of residuals, in units of the features: a better agreement is rounding."""

@@ -31,7 +31,7 @@ GRID = 9
 ANYWHERE = Expectation(np.eye(3), math.inf)
 
 FEWEST = 12
-"""Fewest landmarks: so many on the grid never all lie on one line."""
+"""Fewest landmarks: 12 points of the grid never all lie on one line."""
 
 NUDGE = np.array([[1.0, 0.0, 4.0], [0.0, 1.0, -3.0], [0.0, 0.0, 1.0]])
 """Offset of the backward alignment's start, in pixels: at the right pose the alignment converges all the same."""
@@ -197,7 +197,7 @@ def descend(in_i: Prepared, in_j: Prepared, expected: Sequence[Expectation], lea
 
 
 def scale_map(i_from_j: Homographies, levels: int) -> Homographies:
-    """Return a map (3, 3) in the pixels of a level that is so many levels finer."""
+    """Convert a map (3, 3) to the pixels of a level that is finer by `levels`."""
     scaled = np.array(i_from_j, dtype=np.float64)
     scaled[:2, 2] *= math.pow(2.0, levels)
     scaled[2, :2] *= math.pow(2.0, -levels)

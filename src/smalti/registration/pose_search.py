@@ -22,8 +22,9 @@ REACH = 3.0
 TURN_STEP = math.radians(7)
 ZOOMS = (1.0, 1 / 1.2, 1.2)  # tried when nothing is known
 USUAL_TURNS, USUAL_POSES = 3, 2
-"""Most frames that overlap have turned by at most so many steps, without a zoom. Of the poses found there, so many are
-yielded before all other turns are searched."""
+"""Largest number of turn steps, without a zoom, of most overlapping frames.
+
+The best poses found there, this many, are yielded before all other turns are searched."""
 
 BLANKED = 3
 """Pixels of the level around a peak that belong to it."""

@@ -27,13 +27,13 @@ of likeness by more than the slopes tell. Measured on the synthetic endoscope (`
 number here that was."""
 
 TILES_TO_BEND = 24
-"""From so many shared tiles on, the scene's bending can be separated from noise: it has twelve parameters."""
+"""Fewest shared tiles that separate the scene's bending, which has twelve parameters, from noise."""
 
 SHIFT = np.array([2, 5])
 """The shift of x and that of y among the increments of a map."""
 
 SHARING_ROUNDS = 50
-"""After so many rounds the map fitted to the landmarks has the wanted uncertainty at each of them, to about a tenth."""
+"""Rounds until the map fitted to the landmarks has the wanted uncertainty at each of them, to about a tenth."""
 
 NEAREST, FARTHEST = 5, 0.35
 """Range of the shifted copies' distance: from pixels of the level, to a share of its shorter side."""

@@ -16,6 +16,15 @@ from smalti.geometry.outline import Outline
 from smalti.records import Answer, Homographies, Landmarks, Pair, Points
 from smalti.registration.feature_pyramid import tangent_at
 
+EXTRA_INLIERS = 3
+"""Inliers that a homography must have beyond those of the affine map.
+
+By chance it has one more, as it starts from four matches instead of three, and at most two: measured on 679 pairs of
+frames from different places."""
+
+Estimate: TypeAlias = tuple[Homographies | None, NDArray[np.bool_]]
+"""The map (3, 3) that most matches agree on, None if there is none, and the inliers."""
+
 
 @dataclass(frozen=True, slots=True)
 class FitSettings:
@@ -28,16 +37,6 @@ class FitSettings:
     largest_stretch: float = 2.0  # the longer axis over the shorter
     largest_perspective: float = 2.0  # the farthest landmark's distance over the nearest's
     seed: int = 0
-
-
-EXTRA_INLIERS = 3
-"""Inliers that a homography must have beyond those of the affine map.
-
-By chance it has one more, as it starts from four matches instead of three, and at most two: measured on 679 pairs of
-frames from different places."""
-
-Estimate: TypeAlias = tuple[Homographies | None, NDArray[np.bool_]]
-"""The map (3, 3) that most matches agree on, None if there is none, and the inliers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -41,7 +41,8 @@ FURTHEST = 4.0
 def acceptance(system: System, refused: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the rate of yes (k,) for each kind of pair.
 
-    The yes come from the links. The no come from the refused pairs, of which (r, k) holds the probability of each kind.
+    "Yes" is counted from the links. "No" is counted from the refused pairs; `refused` (r, k) is each one's probability
+    of every kind.
     """
     outline = system.outline
     offset = np.abs(system.offsets) * outline.unit
@@ -127,14 +128,14 @@ def _discount_factors(
         for axis in range(2):
             half, own, other = size[axis] / 2.0, variance[n, axis], refused_variance[n, axis]
             common = min(max((own + other - difference[n, axis]) / 2.0, 0.0), math.sqrt(own * other))
-            both *= _inside_given_inside(position[n, axis], own, refused_at[n, axis], other, common, half)
+            both *= _other_inside_given_own(position[n, axis], own, refused_at[n, axis], other, common, half)
             refused *= _inside(refused_at[n, axis], math.sqrt(other), half)
         result[n] = min((1.0 - trusted * both) / (1.0 - trusted * refused), 1.0)
     return result
 
 
 @compiled
-def _inside_given_inside(
+def _other_inside_given_own(
     position: float, own: float, refused_at: float, other: float, common: float, half: float
 ) -> float:
     """Return the probability that the other position is in its box, given that this one is in its own."""

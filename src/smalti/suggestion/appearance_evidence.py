@@ -29,7 +29,7 @@ REACH = 0.5
 """Neighbours are pooled until the camera has moved by this share of a frame's size: half of what they show is new."""
 
 MOST_NEIGHBOURS = 4
-"""At most so many neighbours on either side. Where the camera is slow, they are spread evenly over those in reach."""
+"""Most neighbours on either side. Where the camera is slow, they are spread evenly over those in reach."""
 
 STEPS = 12
 """Steps of the score, each with a ratio of its own."""

@@ -55,7 +55,7 @@ LEAST_SHARE = 0.05
 """Share of a frame's side that two overlapping frames have in common at least."""
 
 ENOUGH_LOOPS = 5
-"""From so many links between non-consecutive frames on, only these predict the precision of the next one."""
+"""If there are at least this many links between non-consecutive frames, only they predict the next one's precision."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,7 +73,7 @@ PROBES, FEWEST_PROBES = 1.6, 4
 class Prediction:
     """The mosaic's error as predicted from its own covariance, in px, without ground truth."""
 
-    error_px: float  # RMS, over what pairs of frames that are likely to overlap share
+    error_px: float  # RMS, over the shared area of pairs that are likely to overlap
     bound_px: float  # upper bound with 90 % confidence
     expected_gain: ExpectedGain | None  # None where no two frames are on one mosaic
     lasting_px: float = 0.0  # the error that is left when every position is known
@@ -97,12 +97,12 @@ class Prediction:
 
     @cached_property
     def ahead_px(self) -> dict[int, float]:
-        """The predicted error after so many more answers, if the best pairs are asked and P(yes) holds."""
+        """The predicted error by number of further answers, if the best pairs are asked and P(yes) is right."""
         return self.predict_ahead()
 
     @property
     def worth_going_on(self) -> bool:
-        """Tell whether the next twenty answers are expected to lower the error much."""
+        """Whether the next twenty answers are expected to lower the error by `LEAST_PROGRESS`."""
         return self.is_progress(self.ahead_px)
 
     def predict_ahead(self, pause: Callable[[], None] = lambda: None) -> dict[int, float]:
@@ -121,7 +121,7 @@ class Prediction:
         return math.sqrt(self.lasting_px**2 + share * (self.error_px**2 - self.lasting_px**2))
 
     def is_progress(self, ahead_px: Mapping[int, float]) -> bool:
-        """Tell whether answers that lead to these errors lower the error much."""
+        """Return whether answers that lead to these errors lower the error by `LEAST_PROGRESS`."""
         return ahead_px[max(AHEAD)] < (1.0 - LEAST_PROGRESS) * self.error_px
 
 
@@ -141,7 +141,7 @@ def calibration(state: Estimate) -> float:
     residual = np.einsum("lab,la->lb", vectors, state.solution.rows.residual[loops]) / values
     expected = np.sum(np.where(checked, 1.0 / values, 0.0), axis=1)
     squares = np.minimum(np.sum(np.where(checked, residual**2, 0.0), axis=1), LARGEST_SURPRISE * expected)
-    # The prior: so many loops with residuals as predicted.
+    # The prior: `AS_PREDICTED` loops with residuals as predicted.
     prior = AS_PREDICTED * float(np.mean(expected)) if len(expected) else 1.0
     return float((squares.sum() + prior) / (expected.sum() + prior))
 
@@ -250,7 +250,7 @@ class _Strata:
         return cls(starts, first, second, np.where(first == second, within, lengths[first] * lengths[second]))
 
     def take(self, counts: NDArray[np.int64]) -> tuple[PairNumbers, NDArray[np.int64]]:
-        """Return so many pairs of each stratum (m, 2), evenly spread and each once, and the stratum of every pair."""
+        """Return `counts` pairs of each stratum (m, 2), evenly spread and each once, and the stratum of every pair."""
         stratum = np.repeat(np.arange(len(counts)), counts)
         # Steps of the golden section, made coprime to the size. Each stratum begins elsewhere.
         step = np.maximum(np.rint(GOLDEN * self.sizes).astype(np.int64), 1)
@@ -296,6 +296,6 @@ def _allocate(sizes: NDArray[np.int64], density: NDArray[np.float64], wanted: in
 
 
 def _pairs_numbered(numbers: NDArray[np.int64], frames: NDArray[np.int64] | int) -> PairNumbers:
-    """Return the pairs i < j (n, 2) of so many frames, numbered from the last pair back, by i and then by j."""
+    """Return the pairs i < j (n, 2) with these numbers; pairs are counted from the last one back, by i, then by j."""
     i = np.floor((1.0 + np.sqrt(1.0 + 8.0 * numbers)) / 2.0).astype(np.int64)
     return np.column_stack([frames - 1 - i, frames - 1 - numbers + i * (i - 1) // 2])
