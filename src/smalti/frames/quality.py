@@ -36,7 +36,7 @@ _LEAST_VISIBLE = 0.3
 _LONGER_SIDE = 320
 _TILE = 16
 
-# Texture is measured at this size and below this standard deviation: without noise and shading.
+# Texture is measured at this size and below this standard deviation: hardly any noise and no shading is left.
 _TEXTURE_SIDE = 120
 _TEXTURE_PX = 2.0
 _FAINTEST_LIGHT = 10.0

@@ -1,6 +1,6 @@
 """Convert WGS 84 latitude and longitude to metres of a UTM zone: transverse Mercator by Krüger's series.
 
-The grid's exceptions around Norway and Svalbard are left out: a mosaic needs any plane, and its EPSG code says which.
+The grid's exceptions around Norway and Svalbard are left out: a mosaic needs some plane, and its EPSG code says which.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def choose_zone(lat_deg: ArrayLike, lon_deg: ArrayLike) -> Zone:
 
 
 def utm_from_geographic(lat_deg: ArrayLike, lon_deg: ArrayLike, zone: Zone) -> Points:
-    """Return metres east and north (n, 2), exact to a micrometre within 50 degrees of the zone's middle."""
+    """Return metres east and north (n, 2), with an error below a micrometre within 50 degrees of the zone's middle."""
     latitude = np.radians(np.asarray(lat_deg, dtype=np.float64))
     longitude = np.radians(zone.degrees_from_middle(lon_deg))
     # The tangent of the conformal latitude maps the ellipsoid to a sphere.

@@ -23,8 +23,8 @@ COMMON = 1.4
 """Factor on the standard deviation, for what the scatter of tiles does not show.
 
 Tiles have errors in common: light that moves with the scope, deformation of higher degree. And noise flattens the peak
-of likeness by more than the slopes tell. Measured on the synthetic endoscope (`benchmarks/dense.py`); it is the only
-number here that was."""
+of likeness by more than the slopes tell. This number was measured on the synthetic endoscope (`benchmarks/dense.py`).
+The other ones here were not."""
 
 TILES_TO_BEND = 24
 """Fewest shared tiles that separate the scene's bending, which has twelve parameters, from noise."""

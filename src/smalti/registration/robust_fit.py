@@ -115,7 +115,7 @@ def find_fault(i_from_j: Homographies, points_j: Points, settings: FitSettings) 
 
 
 def find_horizon(i_from_j: Homographies, points_j: Points) -> str:
-    """Return whether points (n, 2) lie on both sides of a map's horizon: some would be behind the camera of i."""
+    """Return a fault if points (n, 2) lie on both sides of a map's horizon: some would be behind the camera of i."""
     depths = _depths(i_from_j, points_j)
     return "" if depths.min() * depths.max() > 0 else "has its horizon in the frame"
 

@@ -28,7 +28,7 @@ SMALLEST = 1e-3
 class CandidatePairs:
     """The candidates of one state, and the pairs over which the mosaic's error is measured."""
 
-    surveyed: SurveyedPairs  # (n) the candidates
+    surveyed: SurveyedPairs  # the n candidates
     yes_probability: NDArray[np.float64]  # (n,) of the candidates
     error_pairs: SurveyedPairs  # the candidates and pairs near in time, in this order
     weight: NDArray[np.float64]  # how many overlapping pairs each of `error_pairs` stands for

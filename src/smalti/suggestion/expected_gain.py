@@ -172,8 +172,8 @@ def shared_points(centres: PairCentres, outline: Outline) -> tuple[NDArray[np.fl
 def landmarks_of_a_frame(estimate: Estimate) -> float:
     """Return the landmarks, over their variance in px², that a link of two coinciding frames is expected to have.
 
-    It is the median over the links of this number, divided by the share of area that the two frames have in common.
-    Once there are `ENOUGH_LOOPS` links between non-consecutive frames, only these count.
+    It is the median, over the links, of their landmarks over the share of area that their frames have in common. If
+    there are `ENOUGH_LOOPS` links between non-consecutive frames, only these count.
     """
     system, outline = estimate.system, estimate.outline
     loops = np.diff(system.ends, axis=1)[:, 0] > 1

@@ -23,9 +23,9 @@ FURTHEST_NEAR = 48
 
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 REACHES = np.array([1.0, 1.5, 2.0, 4.0])
-"""Limits between the kinds of pairs: the distance of one centre from the other, in frame sizes of the full box.
+"""Sides, in frame sizes, of boxes around a frame's centre. The smallest that holds the other's centre is a pair's kind.
 
-Within the first the paper calls it overlap. Within the next two the frames share a good part of their area, or a rim.
+Within the first the paper speaks of overlap. Within the next two the frames share a good part of their area, or a rim.
 Within the last they are neighbours."""
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)

@@ -46,7 +46,7 @@ PAIRS_SAMPLED, PAIRS_OF_ERROR = 15_000, 2000
 """Pairs in the sample, and pairs drawn from it in proportion to their contribution to the error."""
 
 LEAST_ERROR_PX = 0.1
-"""Smallest error, however many landmarks agree: those of interpolated images share an error of some 0.01 px."""
+"""Smallest error, however many landmarks agree: in interpolated images they share an error of hundredths of a pixel."""
 
 AS_PREDICTED, LARGEST_SURPRISE = 5.0, 4.0
 """Prior number of loops with residuals as predicted; limit of a loop's squared residual over the expected one."""
@@ -147,9 +147,10 @@ def calibration(state: Estimate) -> float:
 
 
 def misfit_px(state: Estimate) -> float:
-    """Return the RMS difference between the maps of single pairs and the mosaic beyond the scatter of their landmarks.
+    """Return by how much the maps of single pairs differ beyond the scatter of their landmarks, RMS.
 
-    Relief moves the map of every pair by itself. More links do not remove this error.
+    Relief moves the map of every pair by itself. However many links a mosaic has, its maps differ from those of pairs
+    by this.
     """
     system = state.system
     by_matcher = np.flatnonzero(state.groups == MATCHER)
