@@ -134,7 +134,7 @@ def test_pairs_that_differ_by_more_than_their_landmarks_scatter_leave_an_error()
 
 def test_no_answers_remove_what_lasts():
     outlook = course()[1][5].prediction
-    assert outlook.error_left_px(0.0) == outlook.lasting_px >= LEAST_ERROR_PX
+    assert outlook.error_left_px(0.0) == outlook.irreducible_px >= LEAST_ERROR_PX
     assert outlook.error_left_px(outlook.expected_gain.squared_error) == pytest.approx(outlook.error_px)
 
 

@@ -216,13 +216,13 @@ def test_no_pair_is_worth_more_than_the_bound_of_its_stretches(number, name):
 @pytest.mark.parametrize("number", [0, 3])
 def test_no_pair_is_worth_more_than_the_bound_by_its_own_distance_nor_that_more_than_its_stretches(number, name):
     view, reward = random_state(number).view, REWARDS[name]
-    searching = _Search(view, view.appearance, reward, 1)
+    state = _Search(view, view.appearance, reward, 1)
     pairs = np.column_stack(np.triu_indices(view.frames, 1))
     exact = reward.of(view.covariance.of_pairs(pairs), np.zeros(len(pairs)))
-    bound = searching._bound_of_pairs(pairs)
+    bound = state._bound_of_pairs(pairs)
     assert (exact <= bound + 1e-12 * exact.max()).all()
-    i, j = searching.stretch_of[pairs].T
-    assert (bound <= searching.bound[i, j] * ROUNDING).all()
+    i, j = state.stretch_of[pairs].T
+    assert (bound <= state.bound[i, j] * ROUNDING).all()
 
 
 def test_hardly_any_pair_of_a_raster_is_evaluated():
@@ -290,13 +290,13 @@ def test_parts_that_were_given_up_are_not_joined():
 def test_a_pair_that_single_precision_takes_for_reaching_a_goal_is_found_once(nth_goal):
     # Its P^ext is below the level of a round, and equal to it in single precision: it may turn up in two rounds.
     bare = on_raster(40)
-    searching = _Search(bare, bare.appearance, REWARDS["position"], 2)
-    goal = searching.bound.max() / 4.0**nth_goal
+    state = _Search(bare, bare.appearance, REWARDS["position"], 2)
+    goal = state.bound.max() / 4.0**nth_goal
     tried = 0
     pairs = candidates(bare)
     exact = REWARDS["position"].of(bare.covariance.of_pairs(pairs), np.zeros(len(pairs)))
     for i, j in pairs[exact > 1e-6 * exact.max()]:
-        bound = searching.bound[searching.stretch_of[i], searching.stretch_of[j]]
+        bound = state.bound[state.stretch_of[i], state.stretch_of[j]]
         for level in (goal / bound, goal / ROUNDING / bound):
             if bound >= goal and level <= 1.0 and tried < 4:
                 tried += 1

@@ -105,13 +105,13 @@ class GridWords:
         grow with the sample.
         """
         rng = np.random.default_rng(seed)
-        lots, chosen = np.empty(0), np.empty((0, 0), dtype=np.float32)
+        draws, chosen = np.empty(0), np.empty((0, 0), dtype=np.float32)
         for gray, mask in sample:
             descriptors = describe(gray, mask)
-            lots = np.concatenate([lots, rng.random(len(descriptors))])
-            lowest = np.argsort(lots, kind="stable")[:TRAINING_DESCRIPTORS]
+            draws = np.concatenate([draws, rng.random(len(descriptors))])
+            lowest = np.argsort(draws, kind="stable")[:TRAINING_DESCRIPTORS]
             together = np.concatenate([chosen, descriptors]) if len(chosen) else descriptors
-            lots, chosen = lots[lowest], together[lowest]
+            draws, chosen = draws[lowest], together[lowest]
         if not len(chosen):
             raise InputError("no frame shows a patch of the scene that has any detail: give a larger field of view")
         return cls(learn_words(chosen, max(1, min(WORDS, len(chosen) // 5)), rng), describe)

@@ -90,17 +90,17 @@ def _fit_circle(rim: NDArray[np.float64], longer_side: int) -> Circle:
         return none
     points = rim[free]
     count = len(points)
-    best, agreeing = none, np.zeros(count, dtype=bool)
+    best, inliers = none, np.zeros(count, dtype=bool)
     for start in range(0, count // 3 + 1, 3):
         circle = _solve_circle(points[[start % count, (start + count // 3) % count, (start + 2 * count // 3) % count]])
         near = _distances(circle, points) < _RIM_TOLERANCE
-        if near.sum() > agreeing.sum():
-            best, agreeing = circle, near
+        if near.sum() > inliers.sum():
+            best, inliers = circle, near
     for _ in range(2):
-        if agreeing.sum() < max(_LEAST_ARC * _RAYS, _LEAST_AGREEMENT * count):
+        if inliers.sum() < max(_LEAST_ARC * _RAYS, _LEAST_AGREEMENT * count):
             return none
-        best = _solve_circle(points[agreeing])
-        agreeing = _distances(best, points) < _RIM_TOLERANCE
+        best = _solve_circle(points[inliers])
+        inliers = _distances(best, points) < _RIM_TOLERANCE
     low, high = _RADII
     return best if low * longer_side <= best.radius <= high * longer_side else none
 

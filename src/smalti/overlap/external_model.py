@@ -22,6 +22,7 @@ __all__ = [
     "PairwiseModel",
     "PoolableModel",
     "PositionSensor",
+    "combine",
     "pairwise",
 ]
 
@@ -76,6 +77,14 @@ class PoolableModel(ExternalModel, Protocol):
 def pairwise(model: ExternalModel) -> PairwiseModel:
     """Return the model itself if it computes single pairs, else a wrapper around its matrix."""
     return model if isinstance(model, PairwiseModel) else _MatrixModel(model)
+
+
+def combine(position: NDArray[np.float64], external: NDArray[np.float64], base_rate: float) -> NDArray[np.float64]:
+    """Return the probability of overlap (n,) of pairs: P^pos is the prior, P^ext the evidence against the base rate."""
+    apart = (1.0 - position) * (1.0 - external) * base_rate
+    together = position * external * (1.0 - base_rate)
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(together / (together + apart))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 from smalti.errors import ModelError
 from smalti.geometry.outline import Outline
 from smalti.overlap.normal_probability import rectangle_probability
-from smalti.overlap.threshold_scan import MOST_FRAMES_OF_A_MATRIX, Batches, UpperMatrix, rounded_up
+from smalti.overlap.threshold_scan import MOST_FRAMES_OF_A_MATRIX, Batches, UpperMatrix, blocks_of_frames, rounded_up
 from smalti.records import PairNumbers
 
 PAIRS_AT_ONCE = 250_000
@@ -122,7 +122,7 @@ class PositionSensor:
                 return
             self._listed = listed = radius, starts.copy(), *self._within(radius, starts)
         _, _, pairs, bound = listed
-        block = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        block = blocks_of_frames(starts)
         reached = np.flatnonzero(bound >= least[block[pairs[:, 0]], block[pairs[:, 1]]])
         for some in _parts(reached, PAIRS_AT_ONCE):
             yield pairs[some], bound[some]
@@ -149,7 +149,7 @@ class PositionSensor:
     def _within(self, radius: float, starts: NDArray[np.int64]) -> tuple[PairNumbers, NDArray[np.float64]]:
         """Return all pairs within a radius, by pair of blocks, then i, then j, and a bound of their P^ext."""
         pairs = self._tree.query_pairs(radius, output_type="ndarray").astype(np.int64)
-        block = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        block = blocks_of_frames(starts)
         pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0], block[pairs[:, 1]], block[pairs[:, 0]]))]
         return pairs, np.concatenate([np.empty(0), *map(self._bound, _parts(pairs, PAIRS_AT_ONCE))])
 

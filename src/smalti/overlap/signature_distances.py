@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from smalti.compiled import compiled
-from smalti.overlap.sparse_signatures import MARGIN, SparseSignatures
+from smalti.overlap.sparse_signatures import MARGIN, SparseSignatures, distances_from_products
 from smalti.overlap.weight_training import Differences
 from smalti.records import PairNumbers
 
@@ -105,11 +105,7 @@ class DenseSignatures:
         """Return the distances of all pairs (N, N)."""
         scaled = self._signatures * np.sqrt(weights)
         squared = np.sum(scaled**2, axis=1)
-        distances = scaled @ scaled.T
-        distances *= -2.0
-        distances += squared[:, None]
-        distances += squared[None]
-        return np.maximum(distances, 0.0, out=distances)
+        return distances_from_products(scaled @ scaled.T, squared)
 
     def differences(self, pairs: PairNumbers, apart: PairNumbers) -> Differences:
         """Return the differences of the pairs (n, 2), in the words in which the pairs `apart` differ."""

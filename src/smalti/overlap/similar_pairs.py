@@ -15,7 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.overlap.signature_distances import SignatureSet, similarities
-from smalti.overlap.threshold_scan import MOST_FRAMES_OF_A_MATRIX, PAIRS_AT_ONCE, Batches, UpperMatrix, take
+from smalti.overlap.threshold_scan import (
+    MOST_FRAMES_OF_A_MATRIX,
+    PAIRS_AT_ONCE,
+    Batches,
+    UpperMatrix,
+    blocks_of_frames,
+    take,
+)
 from smalti.records import PairNumbers
 
 BYTES_OF_MATRICES = 64_000_000
@@ -131,7 +138,7 @@ class Index:
         candidates: Iterator[PairNumbers],
     ) -> Batches:
         """Yield the candidates that reach their level in double precision, however they were found."""
-        block = _blocks_of_frames(starts)
+        block = blocks_of_frames(starts)
         for pairs in candidates:
             similarity = 1.0 - self._signature_set.distances(weights, pairs)
             reached = similarity >= level[block[pairs[:, 0]], block[pairs[:, 1]]] - MARGIN
@@ -154,7 +161,7 @@ class _Found:
     """Collects pairs further down than the wanted level, as far as memory allows."""
 
     def __init__(self, wanted: NDArray[np.float64], starts: NDArray[np.int64], most: int) -> None:
-        self._wanted, self._most, self._block = wanted, most, _blocks_of_frames(starts)
+        self._wanted, self._most, self._block = wanted, most, blocks_of_frames(starts)
         # Other blocks will be wanted when the mosaic has moved, so search all as far down as any. If that is too much,
         # use each block's own level. Every level is higher than the one before it.
         lowest = np.minimum(wanted, np.min(wanted, where=np.triu(np.isfinite(wanted)), initial=1.0))
@@ -213,15 +220,11 @@ def _level_before(
 
 
 def _chosen(kept: _Kept, level: NDArray[np.float64]) -> Iterator[PairNumbers]:
-    block = _blocks_of_frames(kept.starts)
+    block = blocks_of_frames(kept.starts)
     for begin in range(0, len(kept.pairs), PAIRS_AT_ONCE):
         pairs = kept.pairs[begin : begin + PAIRS_AT_ONCE]
         reached = kept.similarity[begin : begin + PAIRS_AT_ONCE] >= level[block[pairs[:, 0]], block[pairs[:, 1]]]
         yield pairs[reached].astype(np.int64)
-
-
-def _blocks_of_frames(starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
 
 def _strips(starts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

@@ -52,12 +52,8 @@ class SparseSignatures:
     def all_distances(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the distances of all pairs (N, N)."""
         scaled = csr_array(self._signatures * np.sqrt(weights))
-        squared = np.asarray((scaled**2).sum(axis=1)).ravel()
-        distances: NDArray[np.float64] = (scaled @ scaled.T).toarray()
-        distances *= -2.0
-        distances += squared[:, None]
-        distances += squared[None]
-        return np.maximum(distances, 0.0, out=distances)
+        squared = np.asarray((scaled**2).sum(axis=1), dtype=np.float64).ravel()
+        return distances_from_products((scaled @ scaled.T).toarray(), squared)
 
     def differences(self, pairs: PairNumbers, apart: PairNumbers) -> Differences:
         """Return the differences of the pairs (n, 2), in the words in which the pairs `apart` differ."""
@@ -95,6 +91,14 @@ class SparseSignatures:
             entries.append(lists.data)
             before += lists.nnz
         return np.array(starts), np.concatenate(frames), np.concatenate(entries)
+
+
+def distances_from_products(products: NDArray[np.float64], squared: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Turn scalar products (N, N) into squared distances, in place; `squared` (N,) are the squared lengths."""
+    products *= -2.0
+    products += squared[:, None]
+    products += squared[None]
+    return np.maximum(products, 0.0, out=products)
 
 
 @compiled

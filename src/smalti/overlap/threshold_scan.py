@@ -49,6 +49,11 @@ class UpperMatrix:
         return self._blocks[1]
 
 
+def blocks_of_frames(starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the block (N,) of every frame."""
+    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+
+
 def rounded_up(values: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return values in single precision, none below the given value."""
     rounded = values.astype(np.float32)

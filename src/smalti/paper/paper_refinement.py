@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from smalti.compiled import compiled
 from smalti.engine.relative_position import Centres
 from smalti.geometry.linear_maps import IDENTITY, compose, invert, square
+from smalti.overlap.external_model import combine
 from smalti.overlap.position_bounds import quick_probability
 from smalti.paper.linear_adjustment import LinearAdjustment
 from smalti.records import PairNumbers, Transforms
@@ -84,11 +85,8 @@ def predicted_error(
     i, j = np.triu_indices(len(external), 1)
     directed = quick_probability(centres.mean, centres.cov, centres.outline)
     position, evidence = (directed[i, j] + directed[j, i]) / 2, external[i, j]
-    base_rate = float(position.mean())
-    apart = (1.0 - position) * (1.0 - evidence) * base_rate
-    together = position * evidence * (1.0 - base_rate)
     weight = np.zeros_like(external)
-    weight[i, j] = np.divide(together, together + apart, out=np.zeros_like(together), where=together > 0.0)
+    weight[i, j] = combine(position, evidence, float(position.mean()))
     for pairs, certain in ((settled, 0.0), (linked, 1.0)):
         weight[pairs[:, 0], pairs[:, 1]] = certain
     spread = (centres.spread_squared[i, j] + centres.spread_squared[j, i]) / 2

@@ -78,18 +78,18 @@ def search(view: View, external: PairwiseModel, reward: Reward, top: int, *, sma
     """
     if top < 1:
         return Found.nothing()
-    searching = _Search(view, external, reward, top)
-    goal = float(searching.bound.max(initial=0.0))
+    state = _Search(view, external, reward, top)
+    goal = float(state.bound.max(initial=0.0))
     smallest = SMALLEST * goal
     while True:
-        searching.evaluate_above(goal)
+        state.evaluate_above(goal)
         # All pairs that were not evaluated have a reward below the goal.
-        if searching.threshold >= goal or goal == 0.0 or goal <= smallest_share * searching.best:
-            return searching.found
+        if state.threshold >= goal or goal == 0.0 or goal <= smallest_share * state.best:
+            return state.found
         # Once there are enough pairs, few more have to be evaluated: descend in larger steps.
-        goal = max(searching.threshold, goal / (DESCENT**2 if searching.threshold > 0.0 else DESCENT))
+        goal = max(state.threshold, goal / (DESCENT**2 if state.threshold > 0.0 else DESCENT))
         if goal < smallest:
-            goal = searching.threshold
+            goal = state.threshold
 
 
 @dataclass

@@ -172,11 +172,11 @@ def _in_frame(dx: float, dy: float, xx: float, xy: float, yy: float, half_width:
     slope = xy / deviation
     scale = 1.0 / math.sqrt(2.0 * max(yy - slope * slope, 1e-12 * yy))
     furthest = max(abs(dy + slope * first), abs(dy + slope * last))
-    surely = (half_height - furthest) * scale > ERF_IS_ONE
+    saturated = (half_height - furthest) * scale > ERF_IS_ONE
     total = 0.0
     for node in range(len(NODES)):
         x = 0.5 * (first + last + (last - first) * NODES[node])
         y = dy + slope * x
-        inside = 2.0 if surely else math.erf((half_height - y) * scale) + math.erf((half_height + y) * scale)
+        inside = 2.0 if saturated else math.erf((half_height - y) * scale) + math.erf((half_height + y) * scale)
         total += WEIGHTS[node] * math.exp(-0.5 * x * x) * inside
     return total * 0.25 * (last - first) / math.sqrt(2.0 * math.pi)

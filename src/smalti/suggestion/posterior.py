@@ -83,9 +83,9 @@ class Posterior:
         for kind in np.flatnonzero(accepted[:-1]):
             prior[:, kind] *= self.no_answers.discount(surveyed, REACHES[kind], self.acceptance[kind])
         rest, total = prior[:, ~accepted], prior.sum(axis=1, keepdims=True)
-        unlike = rest.sum(axis=1, keepdims=True)
-        prior[:, ~accepted] = rest * (1.0 + (1.0 - total) / np.maximum(unlike, SMALLEST))
-        prior[:, -1:] += (1.0 - total) * (unlike <= SMALLEST)
+        rejected = rest.sum(axis=1, keepdims=True)
+        prior[:, ~accepted] = rest * (1.0 + (1.0 - total) / np.maximum(rejected, SMALLEST))
+        prior[:, -1:] += (1.0 - total) * (rejected <= SMALLEST)
         return prior
 
     def of_pairs(self, pairs: PairNumbers) -> NDArray[np.float64]:

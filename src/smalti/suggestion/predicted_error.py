@@ -21,7 +21,7 @@ from smalti.engine.covariance import Covariance
 from smalti.engine.estimate import Estimate
 from smalti.engine.row_covariance import LEAST_CHECKED
 from smalti.engine.variance_components import CHAIN, MATCHER, scatter
-from smalti.overlap.external_model import PairwiseModel
+from smalti.overlap.external_model import PairwiseModel, combine
 from smalti.records import PairNumbers, pair_key
 from smalti.suggestion.candidates import CandidatePairs
 from smalti.suggestion.expected_gain import POINTS, ExpectedGain, draw, shared_points
@@ -76,7 +76,7 @@ class Prediction:
     error_px: float  # RMS, over the shared area of pairs that are likely to overlap
     bound_px: float  # upper bound with 90 % confidence
     expected_gain: ExpectedGain | None  # None where no two frames are on one mosaic
-    lasting_px: float = 0.0  # the error that is left when every position is known
+    irreducible_px: float = 0.0  # the error that is left when every position is known
 
     @classmethod
     def of(cls, view: View) -> Prediction:
@@ -87,13 +87,13 @@ class Prediction:
         expected_gain = candidates.expected_gain(view)
         by_links, conservative = squared_errors(view)
         misfit = misfit_px(state) ** 2
-        lasting = misfit + LEAST_ERROR_PX**2
-        square = calibration(state) * by_links + lasting
+        irreducible = misfit + LEAST_ERROR_PX**2
+        square = calibration(state) * by_links + irreducible
         # The squared error is a sum of squared normal variables, close to a gamma variable of the same moments.
         of_model = MODEL_VARIANCE + OF_GROWTH * math.log(state.knowledge.growth) ** 2 + misfit / square
         shape = 1.0 / (expected_gain.variation + state.noise_variance + of_model)
         bound = math.sqrt(square * float(gammaincinv(shape, CONFIDENCE)) / shape + conservative - by_links)
-        return cls(math.sqrt(square), bound, expected_gain, math.sqrt(lasting))
+        return cls(math.sqrt(square), bound, expected_gain, math.sqrt(irreducible))
 
     @cached_property
     def ahead_px(self) -> dict[int, float]:
@@ -118,7 +118,7 @@ class Prediction:
     def error_left_px(self, squared_error: float) -> float:
         """Return the error if answers lower the squared error of `expected_gain` to this, px²."""
         share = 0.0 if self.expected_gain is None else squared_error / max(self.expected_gain.squared_error, TINY)
-        return math.sqrt(self.lasting_px**2 + share * (self.error_px**2 - self.lasting_px**2))
+        return math.sqrt(self.irreducible_px**2 + share * (self.error_px**2 - self.irreducible_px**2))
 
     def is_progress(self, ahead_px: Mapping[int, float]) -> bool:
         """Return whether answers that lead to these errors lower the error by `LEAST_PROGRESS`."""
@@ -212,14 +212,6 @@ class Sample:
         )
 
 
-def _combine(position: NDArray[np.float64], external: NDArray[np.float64], base_rate: float) -> NDArray[np.float64]:
-    """Return the probability (n,) that unanswered pairs overlap, from P^pos and P^ext."""
-    apart = (1.0 - position) * (1.0 - external) * base_rate
-    together = position * external * (1.0 - base_rate)
-    with np.errstate(invalid="ignore"):
-        return np.nan_to_num(together / (together + apart))
-
-
 def _sample_strata(view: View, appearance: PairwiseModel, wanted: int) -> tuple[PairNumbers, NDArray[np.float64]]:
     """Return pairs (n, 2) spread evenly over every two stretches, and how many pairs each stands for."""
     strata = _Strata.of(view.covariance.stretches.starts)
@@ -228,7 +220,7 @@ def _sample_strata(view: View, appearance: PairwiseModel, wanted: int) -> tuple[
     begins = np.flatnonzero(np.diff(of_probed, prepend=-1))
     alike = np.maximum.reduceat(appearance.of_pairs(probed), begins)
     overlap = _stretch_overlap(view)[strata.first, strata.second]
-    density = LEAST_DENSITY + _combine(overlap, alike, float(np.average(overlap, weights=strata.sizes)))
+    density = LEAST_DENSITY + combine(overlap, alike, float(np.average(overlap, weights=strata.sizes)))
     counts = _allocate(strata.sizes, density, wanted)
     pairs, of_pair = strata.take(counts)
     return pairs, (strata.sizes / counts)[of_pair]
