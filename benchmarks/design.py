@@ -7,7 +7,7 @@ Without --sets, on the raster or that path, all overlapping pairs and their land
 paper's, expected) after so many evenly spaced rungs, and after so many greedy ones.
 
 With --sets, K questions are chosen together, at a state of Smalti's own engine: before any answer, or after as many
-as --after says. Errors are those that Smalti lowers (`suggestion/lessons.py`), summed over all pairs that matter.
+as --after says. Errors are those that Smalti lowers (`suggestion/expected_gain.py`), summed over all pairs that matter.
 
 - *greedy* is Smalti's joint choice: each question is the best if those before it are answered. *Exact greedy* is the
   same without random loads.

@@ -22,7 +22,6 @@ from smalti.paper.paper_strategy import (
     position_probability_bounds,
     rank,
 )
-from smalti.suggestion.pair_search import Found, merge
 
 OUTLINE = Outline(-0.5, -0.5, 79.5, 59.5)
 FRAMES = 6
@@ -249,11 +248,3 @@ def test_negative_rewards_are_ranked_like_any_other() -> None:
     wanted = np.triu(np.ones((4, 4), dtype=bool), 1)
     bound = np.zeros((4, 4))
     assert searched(reward, bound, wanted, 4) == exhaustive(reward, wanted, 4)
-
-
-def test_merging_keeps_the_best_of_both_and_orders_equal_rewards_by_pair() -> None:
-    first = merge(Found.nothing(), np.array([[2, 9], [1, 5], [0, 7]]), np.array([1.0, 3.0, 2.0]), 3, 3)
-    found = merge(first, np.array([[2, 8], [0, 3]]), np.array([1.0, 2.0]), 4, 9)
-    assert found.pairs.tolist() == [[1, 5], [0, 3], [0, 7], [2, 8]]
-    assert found.rewards.tolist() == [3.0, 2.0, 2.0, 1.0]
-    assert found.evaluated == 12
