@@ -1,4 +1,4 @@
-"""What is known of every pixel of a mosaic: the frame it is from, how many see it, how sure its place is."""
+"""Maps of a mosaic, pixel by pixel: source frame, coverage (number of frames), position uncertainty."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ WAY_BACK = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MosaicMaps:
-    """The maps of a canvas."""
+    """The three maps of a canvas."""
 
-    source: NDArray[np.int32]  # (h, w): the number of the frame, -1 where there is none
-    coverage: NDArray[np.uint16]  # (h, w): how many frames see it
-    uncertainty: NDArray[np.float32]  # (h, w): px, NaN where it is not known
+    source: NDArray[np.int32]  # (h, w): frame number, -1 where no frame is
+    coverage: NDArray[np.uint16]  # (h, w): number of frames that cover the pixel
+    uncertainty: NDArray[np.float32]  # (h, w): px, NaN where it is unknown
 
 
 def check_map_kind(name: str) -> None:
-    """Refuse what is no map."""
+    """Refuse a name that is not a map."""
     if name not in MAP_KINDS:
         raise UnknownNameError("map", name, MAP_KINDS)
 
 
 def map_source(layout: Layout, canvas: Canvas, even_light: bool, window: Window) -> NDArray[np.int32]:
-    """Return (h, w): the number of the frame that shows each pixel, -1 where there is none."""
+    """Return (h, w): the number of the frame drawn at each pixel, -1 where no frame is."""
     places = layout.patchwork(canvas, even_light).places(window)
     numbers = np.array(layout.numbers)
     return np.where(places == NONE, -1, numbers[places]).astype(np.int32)
 
 
 def map_coverage(layout: Layout, canvas: Canvas, window: Window) -> NDArray[np.uint16]:
-    """Return (h, w): how many of all frames cover each pixel."""
+    """Return (h, w): the number of frames that cover each pixel."""
     counts = np.zeros((window.height, window.width), dtype=np.uint16)
     frame_from_canvas = invert_homographies(canvas.canvas_from_frame(layout.mosaic_from_frame))
     bending = bending_of(layout.lens)
@@ -68,10 +68,10 @@ def map_coverage(layout: Layout, canvas: Canvas, window: Window) -> NDArray[np.u
 def map_uncertainty(
     layout: Layout, canvas: Canvas, even_light: bool, spread: Mapping[int, NDArray[np.float64]], window: Window
 ) -> NDArray[np.float32]:
-    """Return (h, w): ± px of the scene point at each pixel, NaN where no frame is or nothing is known of it.
+    """Return (h, w): ± px of the scene point at each pixel, NaN where no frame is or the uncertainty is unknown.
 
-    `spread` has for each frame's number the matrix (6, 6) whose quadratic form in (1, x, y, x², xy, y²) of a straight
-    pixel is the variance of its place.
+    `spread` has a matrix (6, 6) for each frame number. Its quadratic form in (1, x, y, x², xy, y²) of an undistorted
+    pixel is the variance of the position of that pixel.
     """
     patchwork = layout.patchwork(canvas, even_light)
     forms = np.array([spread.get(number, np.full((6, 6), np.nan)) for number in layout.numbers])
@@ -81,7 +81,7 @@ def map_uncertainty(
 
 
 def write_way_back(path: Path, layout: Layout, canvas: Canvas, window: Window) -> Path:
-    """Write by which map each frame's number leads from a pixel of the canvas back into the frame."""
+    """Write for each frame number the map from canvas pixels to frame pixels."""
     frame_from_canvas = invert_homographies(canvas.canvas_from_frame(layout.mosaic_from_frame))
     frame_from_canvas = frame_from_canvas @ window.canvas_from_window
     frame_from_canvas /= frame_from_canvas[:, 2:, 2:]

@@ -1,4 +1,4 @@
-"""Paint tiles on all cores in bounded memory, and keep finished bands so that an interrupted rendering goes on."""
+"""Paint tiles on all cores in bounded memory, and store finished bands so that an interrupted rendering can go on."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ TILE_WIDTH = 1024
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How much memory each part of the work may take, in bytes."""
+    """The memory that each part of the work may take, in bytes."""
 
-    frames: int  # decoded, and kept for tiles to come
-    chunk: int  # decoded and on their way into tiles; there are two
+    frames: int  # decoded, and kept for later tiles
+    chunk: int  # decoded, on the way into tiles; there are two chunks
     paintings: int
-    bands: int  # finished rows on their way into the file
+    bands: int  # finished rows on the way into the file
 
     @classmethod
     def within(cls, memory_bytes: int) -> Room:
-        """Divide what is left beside the program itself."""
+        """Divide the memory that the program itself leaves."""
         free = max(memory_bytes - PROGRAM_BYTES, memory_bytes // 4)
         return cls(frames=free // 4, chunk=free // 12, paintings=free * 3 // 10, bands=free // 4)
 
 
 PROGRAM_BYTES = 320 * 2**20
-"""Python, its libraries, compiled code."""
+"""Memory of Python, its libraries and compiled code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """How a window of the canvas is cut: into bands as wide as itself, and those into tiles."""
+    """The division of a canvas window into bands of full width, and of these into tiles."""
 
     rows: int  # of a band, a power of two from 64 to 2048
     across: int  # tiles of a band
@@ -53,16 +53,16 @@ class Tiling:
 
     @classmethod
     def of(cls, window: Window, room: Room) -> Tiling:
-        """Make bands as high as there is room for: while one is painted, the one before is written."""
+        """Make bands as high as the memory allows. While one is painted, the one before is written."""
         rows = 64
-        # The next size up has to fit three times: painted, handed on, encoded.
+        # The next size must fit three times: one band is painted, one handed over, one encoded.
         while rows < 2048 and rows < window.height and 3 * 4 * 2 * rows * window.width <= room.bands:
             rows *= 2
         return cls(rows, -(-window.width // TILE_WIDTH), -(-window.height // rows))
 
     @property
     def tiles(self) -> int:
-        """How many there are in all."""
+        """The number of all tiles."""
         return self.across * self.bands
 
 
@@ -72,13 +72,13 @@ class TileScheduler:
     def __init__(
         self, window: Window, technique: Technique, frames: FrameCache, boxes: NDArray[np.int64], room: Room
     ) -> None:
-        """Take where each frame may matter: (n, 4), left, top, right and bottom on the canvas."""
+        """Take the area (n, 4) that each frame may affect: left, top, right and bottom on the canvas."""
         self._window, self._technique, self._frames, self._room = window, technique, frames, room
         self._boxes = boxes
         self._tiling = Tiling.of(window, room)
 
     def paint(self, on_tile: Callable[[int], None], first_band: int = 0) -> Iterator[NDArray[np.uint8]]:
-        """Yield the bands from the top, (band_height, width, 4); `on_tile` is told how many tiles were finished."""
+        """Yield the bands from the top, (band_height, width, 4). Call `on_tile` with the number of finished tiles."""
         rows = self._tiling.rows
         rest = Window.between(
             self._window.left, self._window.top + first_band * rows, self._window.right, self._window.bottom
@@ -94,7 +94,7 @@ class TileScheduler:
                 yield image
 
     def _groups(self, band: Window) -> Iterator[list[Window]]:
-        """Cut a band into tiles, and those into groups that are painted at a time."""
+        """Cut a band into tiles, and these into groups that are painted together."""
         most = max(1, int(self._room.paintings / (self._technique.bytes_per_pixel * band.height * TILE_WIDTH)))
         tiles = list(band.tiles(TILE_WIDTH, band.height))
         return (tiles[start : start + most] for start in range(0, len(tiles), most))
@@ -149,24 +149,24 @@ def _around(tiles: Sequence[Window]) -> Window:
 
 
 FROM_PIXELS = 50_000_000
-"""Smaller mosaics take less than a minute: they are begun anew."""
+"""Smaller mosaics take less than a minute. They are started again from the beginning."""
 
 PIECES = 8
-"""Of a band, packed on all cores."""
+"""Parts of a band, which are compressed on all cores."""
 
 
 class Checkpoint:
-    """A folder with a file a band; bands are kept in their order."""
+    """A folder with one file for each finished band, in order."""
 
     def __init__(self, folder: Path, *identity: object) -> None:
-        """Take all that the bands depend on: with anything else they are others."""
+        """Take everything that the bands depend on. Each combination has its own folder."""
         digest = hashlib.sha256()
         for part in identity:
             digest.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
         self._folder = folder / f"bands-{digest.hexdigest()[:16]}"
 
     def __len__(self) -> int:
-        """Return how many bands from the first on are kept."""
+        """Return the number of stored bands, counted from the first."""
         count = 0
         while self._path(count).exists():
             count += 1
@@ -175,7 +175,8 @@ class Checkpoint:
     def resume(
         self, shapes: Sequence[tuple[int, int, int]], paint: Callable[[int], Iterator[NDArray[np.uint8]]]
     ) -> Iterator[NDArray[np.uint8]]:
-        """Yield the bands that are kept, then those that `paint` makes from a number on, kept before they are given."""
+        """Yield the stored bands, then those that `paint` makes from a band number on. Store each before it is yielded.
+        """
         done = len(self)
         for number in range(done):
             yield _unpack(self._path(number).read_bytes(), shapes[number])
@@ -185,7 +186,7 @@ class Checkpoint:
                 yield band
 
     def clear(self) -> None:
-        """Keep nothing any more: the file is whole."""
+        """Remove all bands, because the file is complete."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _keep(self, number: int, pieces: list[bytes]) -> None:

@@ -1,10 +1,9 @@
-"""Blends along seams: every pixel from one frame, as it is or joined in frequency bands.
+"""Blends along seams: every pixel from one frame, either as it is (`none`) or blended in frequency bands (`multiband`).
 
-The usual way builds Laplacian pyramids of warped frames. Here every level of a frame is sampled directly from the
-frame's own pyramid, at the pixels where the level's weight is not 0: detail of the first level only where the frame is
-shown, and each coarser level a little around. So a frame costs what it shows, not what it covers, and every value
-depends on its pixel alone, so that tiles meet exactly. For a single frame the levels telescope to the frame itself,
-whatever they are.
+The usual method builds Laplacian pyramids of warped frames. Here every level is sampled directly from the frame's own
+pyramid, at the pixels where the weight of the level is positive: the first level only where the frame is drawn, each
+coarser level a little around. So a frame costs what it shows and not what it covers. Every value depends on its pixel
+alone, so tiles meet exactly. For a single frame the sum of all levels is the frame itself, whatever the levels are.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from smalti.rendering.seams.seam_candidates import NONE
 
 
 class PatchPainting:
-    """Every pixel from the one frame that shows it (`none`)."""
+    """Draws every pixel from one frame (`none`)."""
 
     def __init__(self, tile: Window, patchwork: Patchwork, light: Callable[[int], Light]) -> None:
         self._tile, self._patchwork, self._light = tile, patchwork, light
@@ -36,11 +35,11 @@ class PatchPainting:
 
     @property
     def places(self) -> list[int]:
-        """The places of the frames it wants, ascending."""
+        """The indices of the frames of this tile, ascending."""
         return [int(place) for place in np.unique(self._shown) if place != NONE]
 
     def add(self, place: int, frame: FramePyramid) -> None:
-        """Add one of them."""
+        """Add one of these frames."""
         light, level_from_frame = self._light(place), frame.level_from_frame(0)
         _fill_shown(
             frame.levels[0],
@@ -88,21 +87,21 @@ def _fill_shown(
 
 
 MOST_LEVELS = 6
-"""Halvings at most: bands of 64 pixels; wider ones would spread a highlight over the picture."""
+"""The most levels: bands of 64 pixels. Wider ones would spread a highlight over the picture."""
 
 
 def levels_for(frame_side: float) -> int:
-    """Return how many times to halve, for frames whose shorter side is so long on the canvas."""
+    """Return the number of levels for frames whose shorter side has this length on the canvas."""
     return min(int(math.log2(max(frame_side / 16, 2.0))), MOST_LEVELS)
 
 
 def reach_of(levels: int) -> int:
-    """Return how far beyond a tile its pixels depend on which frame is shown."""
+    """Return how far from a tile the choice of frames affects its pixels."""
     return 4 << levels
 
 
 class MultibandPainting:
-    """Every pixel from the one frame that shows it, the seams between them mixed away (`multiband`)."""
+    """Draws every pixel from one frame, and blends the seams in frequency bands (`multiband`)."""
 
     def __init__(self, tile: Window, patchwork: Patchwork, light: Callable[[int], Light], levels: int) -> None:
         self._tile, self._patchwork, self._light = tile, patchwork, light
@@ -114,11 +113,11 @@ class MultibandPainting:
 
     @property
     def places(self) -> list[int]:
-        """The places of the frames it wants, ascending."""
+        """The indices of the frames of this tile, ascending."""
         return sorted(self._boxes)
 
     def add(self, place: int, frame: FramePyramid) -> None:
-        """Add one of them."""
+        """Add one of these frames."""
         box = self._boxes[place]
         shown = self._shown[box.slices_in(self._around)] == place
         frame_from_canvas = self._patchwork.frame_from_canvas[place]
@@ -129,19 +128,19 @@ class MultibandPainting:
         return self._sum.combine(self._shown[self._tile.slices_in(self._around)] != NONE)
 
     def _find_boxes(self) -> dict[int, Window]:
-        """Return where each frame that matters is shown, with as much around as its bands reach."""
+        """Return where each relevant frame is drawn, with the margin that its bands reach."""
         boxes = {}
         for place, shown in _bounds(self._shown, len(self._patchwork.frame_from_canvas)).items():
             moved = Window(shown.left + self._around.left, shown.top + self._around.top, shown.width, shown.height)
             box = moved.grow(2 * self._step, self._step)
-            # A margin of two coarse pixels is what the tile's own coarse pixels reach beyond it.
+            # The coarse pixels of the tile reach two coarse pixels beyond it.
             if not box.intersect(self._tile.grow(2 * self._step)).is_empty:
                 boxes[place] = box.intersect(self._around)
         return boxes
 
 
 def _bounds(shown: NDArray[np.int32], frames: int) -> dict[int, Window]:
-    """Return where each of the frames is shown that is."""
+    """Return the bounding box of each frame that is drawn."""
     boxes = np.zeros((frames, 4), dtype=np.int64)
     _measure(shown, boxes)
     places = np.flatnonzero(boxes[:, 2])
@@ -150,7 +149,7 @@ def _bounds(shown: NDArray[np.int32], frames: int) -> dict[int, Window]:
 
 @compiled
 def _measure(shown: NDArray[np.int32], boxes: NDArray[np.int64]) -> None:
-    """Fill `boxes` (n, 4): left, top, right and bottom of each place, 0 of those that are not shown."""
+    """Fill `boxes` (n, 4): left, top, right and bottom of each frame index, 0 for frames that are not drawn."""
     for row in range(shown.shape[0]):
         for column in range(shown.shape[1]):
             place = shown[row, column]

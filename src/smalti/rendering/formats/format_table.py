@@ -1,7 +1,8 @@
-"""The formats by extension, and the folders of tiles: DeepZoom and OME-Zarr.
+"""The table of formats by extension, and the two formats that are folders of tiles: DeepZoom and OME-Zarr.
 
-Of the two versions in use this is the one that nearly every reader knows; 0.5 needs Zarr 3, which many lack. Zarr 2 is
-a file a chunk and a page of JSON: written here in a third of the time that the package `zarr` takes.
+OME-Zarr is written in version 0.4, which nearly every reader knows. Version 0.5 needs Zarr 3, which many readers lack.
+Zarr 2 has one file for each chunk and a page of JSON. This module writes it in a third of the time of the package
+`zarr`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TileFormat = Literal["jpg", "png"]
 
 
 def write_deepzoom(path: Path, image: Bands, caption: Caption, *, tiles: TileFormat = "jpg") -> None:
-    """Write NAME.dzi and the tiles in NAME_files/; the caption has no place there."""
+    """Write NAME.dzi and the tiles in NAME_files/. DeepZoom has no metadata, so the caption is not used."""
     folder = path.with_name(f"{path.stem}_files")
     _check_replaceable_tiles(folder)
     sizes = level_sizes(image.width, image.height, 1)
@@ -40,7 +41,7 @@ def write_deepzoom(path: Path, image: Bands, caption: Caption, *, tiles: TileFor
                 yield _Tile(level, row, column, pixels[:, max(0, left - _OVERLAP) : left + _SIDE + _OVERLAP])
 
     def write(tile: _Tile) -> None:
-        # Level 0 is a single pixel, the last one the image.
+        # In the file, level 0 is a single pixel and the last level is the image.
         file = part / str(len(sizes) - 1 - tile.level) / f"{tile.column}_{tile.row}.{tiles}"
         content = encode_jpeg(tile.pixels) if tiles == "jpg" else _encode_png(tile.pixels)
         with naming(path):
@@ -57,8 +58,8 @@ def write_deepzoom(path: Path, image: Bands, caption: Caption, *, tiles: TileFor
                     pass
 
 
-# A viewer that scales neighbouring tiles apart shows hairlines between them unless they overlap; 254 + 2 are 256,
-# whole blocks of a JPEG.
+# Viewers that scale neighbouring tiles separately show thin lines between them unless the tiles overlap. 254 + 2 = 256
+# pixels are whole blocks of a JPEG.
 _SIDE, _OVERLAP = 254, 1
 _MANIFEST = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -69,7 +70,7 @@ _MANIFEST = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tile:
-    """Pixels and their place; level 0 is the image at full size."""
+    """The pixels of a tile and their position. Level 0 is the image at full size."""
 
     level: int
     row: int
@@ -88,7 +89,7 @@ def _check_replaceable_tiles(folder: Path) -> None:
 
 
 def write_omezarr(path: Path, image: Bands, caption: Caption) -> None:
-    """Write an RGBA image, axes c, y, x."""
+    """Write an RGBA image with the axes c, y, x."""
     _check_replaceable_zarr(path)
     sizes = level_sizes(image.width, image.height, _SMALLEST_LEVEL)
     cascade = Cascade(sizes, _CHUNK)
@@ -101,7 +102,7 @@ def write_omezarr(path: Path, image: Bands, caption: Caption) -> None:
     def write(chunks: _Chunks) -> None:
         for channel in range(4):
             content = pad_tile(chunks.pixels[..., channel], _CHUNK)
-            # A chunk that is not there counts as zeros.
+            # Readers take a missing chunk for zeros.
             if content.any():
                 deflated = zlib.compress(content.data, _LEVEL)
                 _write(path, part / str(chunks.level) / str(channel) / str(chunks.row) / str(chunks.column), deflated)
@@ -124,7 +125,7 @@ _CHANNELS = (("red", "FF0000"), ("green", "00FF00"), ("blue", "0000FF"), ("alpha
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Chunks:
-    """Pixels whose channels make a chunk each, and their place."""
+    """The pixels of four chunks, one for each channel, and their position."""
 
     level: int
     row: int
@@ -133,7 +134,7 @@ class _Chunks:
 
 
 def _array(width: int, height: int) -> dict[str, Any]:
-    """Return the metadata of a level, as Zarr 2 has them."""
+    """Return the Zarr 2 metadata of a level."""
     return {
         "zarr_format": 2,
         "shape": [4, height, width],
@@ -148,7 +149,7 @@ def _array(width: int, height: int) -> dict[str, Any]:
 
 
 def _describe(caption: Caption, levels: int) -> dict[str, Any]:
-    """Return the attributes of the group, as OME-NGFF 0.4 has them."""
+    """Return the OME-NGFF 0.4 attributes of the group."""
     across, down = caption.pixel_sides_um or (1.0, 1.0)
     unit = {} if caption.pixel_sides_um is None else {"unit": "micrometer"}
     axes = [{"name": "c", "type": "channel"}, *({"name": name, "type": "space", **unit} for name in "yx")]
@@ -157,7 +158,7 @@ def _describe(caption: Caption, levels: int) -> dict[str, Any]:
         side = 2**level
         placed: list[dict[str, Any]] = [{"type": "scale", "scale": [1.0, down * side, across * side]}]
         if level > 0:
-            # The centre of the first pixel is that of the pixels it is the mean of.
+            # The centre of the first pixel is the centre of the pixels whose mean it is.
             shift = (side - 1) / 2
             placed.append({"type": "translation", "translation": [0.0, down * shift, across * shift]})
         datasets.append({"path": str(level), "coordinateTransformations": placed})
@@ -197,7 +198,7 @@ def _check_replaceable_zarr(path: Path) -> None:
 
 
 def writer_for(path: Path) -> Writer:
-    """Choose by the name's extension who writes it."""
+    """Return the writer for the extension of a path."""
     if path.suffix.lower() not in WRITERS:
         raise UsageError(f"{path}: a mosaic is written as one of {', '.join(WRITERS)}: choose such a name")
     return WRITERS[path.suffix.lower()]
