@@ -185,8 +185,8 @@ def touched_windows(canvas_from_frame: NDArray[np.float64], width: int, height: 
     """Return for each frame (n, 3, 3) the part of `within` that its bounding box covers; empty if none."""
     windows = [Window(within.left, within.top, 0, 0)] * len(canvas_from_frame)
     boxes = frame_boxes(canvas_from_frame, Outline.of_pixels(width, height).corners)
-    for place, box in zip(*(found.tolist() for found in boxes_within(boxes, within)), strict=True):
-        windows[place] = Window.between(*box)
+    for index, box in zip(*(found.tolist() for found in boxes_within(boxes, within)), strict=True):
+        windows[index] = Window.between(*box)
     return windows
 
 

@@ -66,9 +66,9 @@ class Exposure:
     sharpness: NDArray[np.float64]  # (n,): logarithmic, mean 0
     residual: float  # median residual of the model, logarithmic; 0.01 is one percent of the light
 
-    def light(self, place: int) -> Light:
+    def light(self, index: int) -> Light:
         """Return the light correction of a frame."""
-        gains = np.exp(-self.log_gains[place])
+        gains = np.exp(-self.log_gains[index])
         return Light(gains.astype(np.float32), self._flatness, self.centre, self.radius)
 
     @cached_property
@@ -94,29 +94,31 @@ def estimate_exposure(frames: int, comparison: Comparison, average: AverageView,
     if len(comparison.pair) == 0:
         return plain_exposure(frames, mask)
     terms = _terms((comparison.points[:, 0] - centre) / radius)
-    unlike = terms - _terms((comparison.points[:, 1] - centre) / radius)
+    term_differences = terms - _terms((comparison.points[:, 1] - centre) / radius)
     differences = comparison.logs[:, 0] - comparison.logs[:, 1]
     weights = np.ones(len(differences))
     shade, gains, sharpness = np.zeros(TERMS), np.zeros((frames, 3)), np.zeros(frames)
     spread = np.zeros(len(differences))
-    uneven = _terms((average.points - centre) / radius)
+    average_terms = _terms((average.points - centre) / radius)
     # Remove level and tilt. A scene may have both, and they would become a ramp over the mosaic.
-    plane = np.column_stack([np.ones(len(uneven)), average.points - centre])
-    uneven -= plane @ np.linalg.lstsq(plane, uneven, rcond=None)[0]
-    on_average = uneven.T @ uneven, uneven.T @ average.logs.sum(axis=1)
+    plane = np.column_stack([np.ones(len(average_terms)), average.points - centre])
+    average_terms -= plane @ np.linalg.lstsq(plane, average_terms, rcond=None)[0]
+    average_normal = average_terms.T @ average_terms, average_terms.T @ average.logs.sum(axis=1)
     spreads = np.full(TERMS, SHADE_SPREAD)
     # A moving lamp is not noise of single points. It changes all points of a frame alike, so they count as one point
     # against the priors.
-    alike = 1.0 if mask.all() else len(differences) / frames
-    spreads[:2] = TILT_SPREAD if mask.all() else LAMP_SPREAD / np.sqrt(alike)
+    points_as_one = 1.0 if mask.all() else len(differences) / frames
+    spreads[:2] = TILT_SPREAD if mask.all() else LAMP_SPREAD / np.sqrt(points_as_one)
     scale = LEAST_SCALE
     for _ in range(ROUNDS):
         share = (scale / average.sigma) ** 2
-        of_shade = 3 * share * on_average[0] + np.diag((scale / spreads) ** 2), share * on_average[1]
-        of_gains = alike * (scale / GAIN_SPREAD) ** 2
-        gains, sharpness, shade = _solve(frames, comparison.pair, unlike, differences, weights, of_shade, of_gains)
+        of_shade = 3 * share * average_normal[0] + np.diag((scale / spreads) ** 2), share * average_normal[1]
+        of_gains = points_as_one * (scale / GAIN_SPREAD) ** 2
+        gains, sharpness, shade = _solve(
+            frames, comparison.pair, term_differences, differences, weights, of_shade, of_gains
+        )
         first, second = comparison.pair.T
-        residuals = differences[:, :3] - (gains[first] - gains[second]) - (unlike @ shade)[:, None]
+        residuals = differences[:, :3] - (gains[first] - gains[second]) - (term_differences @ shade)[:, None]
         spread = np.abs(residuals).mean(axis=1)
         scale = max(1.4826 * float(np.median(spread)), LEAST_SCALE)
         # Cauchy weights: outliers have little influence, even if they are a tenth of all points.
@@ -130,7 +132,7 @@ def estimate_exposure(frames: int, comparison: Comparison, average: AverageView,
 def _solve(
     frames: int,
     pair: NDArray[np.int64],
-    unlike: NDArray[np.float64],
+    term_differences: NDArray[np.float64],
     differences: NDArray[np.float64],
     weights: NDArray[np.float64],
     of_shade: tuple[NDArray[np.float64], NDArray[np.float64]],
@@ -147,19 +149,20 @@ def _solve(
     by_frame = sparse.csr_matrix((signs, (np.tile(points, 2), pair.T.ravel())), shape=(len(pair), frames))
     weighted = sparse.diags(weights) @ by_frame
     of_points = by_frame.T @ weighted
-    usual = float(of_points.diagonal().mean())
+    mean_weight = float(of_points.diagonal().mean())
     matrix = (of_points + of_gains * sparse.identity(frames)).tocsc()
     factor = splu(matrix)
-    with_shade = np.asarray(weighted.T @ unlike)
+    with_shade = np.asarray(weighted.T @ term_differences)
     right = np.asarray(weighted.T @ differences)
     shade_solved, right_solved = factor.solve(with_shade), factor.solve(right)
-    square = 3 * (unlike.T @ (weights[:, None] * unlike) - with_shade.T @ shade_solved)
-    target = (unlike.T @ (weights[:, None] * differences[:, :3]) - with_shade.T @ right_solved[:, :3]).sum(axis=1)
+    square = 3 * (term_differences.T @ (weights[:, None] * term_differences) - with_shade.T @ shade_solved)
+    from_points = term_differences.T @ (weights[:, None] * differences[:, :3])
+    target = (from_points - with_shade.T @ right_solved[:, :3]).sum(axis=1)
     shade = np.linalg.solve(square + of_shade[0], target + of_shade[1])
     unshaded = right_solved - (shade_solved @ shade)[:, None]
     common = unshaded[:, :3].mean(axis=1, keepdims=True)
-    calmer = splu((matrix + COLOUR_PRIOR * usual * sparse.identity(frames)).tocsc())
-    gains = common + calmer.solve(matrix @ (unshaded[:, :3] - common))
+    with_colour_prior = splu((matrix + COLOUR_PRIOR * mean_weight * sparse.identity(frames)).tocsc())
+    gains = common + with_colour_prior.solve(matrix @ (unshaded[:, :3] - common))
     # Brighter frames have larger differences between pixels. That does not make them sharper.
     sharpness = unshaded[:, 3] - gains.mean(axis=1)
     return gains - gains.mean(axis=0), sharpness - sharpness.mean(), shade
@@ -186,7 +189,7 @@ MOST_FRAMES = 256
 FEWEST_VIEWS = 8
 """The least number of views that do not overlap. With fewer, the scene does not average out."""
 
-ALIKE = 4.0
+CORRELATED_POINTS = 4.0
 """Neighbouring points of a scene are correlated: so many of them count as one."""
 
 
@@ -199,27 +202,27 @@ class AverageView:
     sigma: float  # standard deviation, logarithmic; infinite if the frames show too little of the scene
 
 
-def average_view(survey: Survey, mosaic_from_frame: NDArray[np.float64], seen: NDArray[np.bool_]) -> AverageView:
+def average_view(survey: Survey, mosaic_from_frame: NDArray[np.float64], valid: NDArray[np.bool_]) -> AverageView:
     """Take the median of the frames, point by point."""
-    cells = grid_of(seen, survey)
-    places = np.unique(np.linspace(0, len(mosaic_from_frame) - 1, MOST_FRAMES).round().astype(int))
+    cells = grid_of(valid, survey)
+    indices = np.unique(np.linspace(0, len(mosaic_from_frame) - 1, MOST_FRAMES).round().astype(int))
     views = _count_views(mosaic_from_frame, Outline.of_pixels(survey.width, survey.height))
     points = project_points(invert_homographies(survey.cell_from_frame), cells)
     if views < FEWEST_VIEWS or len(cells) == 0:
         return AverageView(points, np.zeros((len(points), 3)), np.inf)
-    colours = np.empty((len(places), len(cells), 3))
-    for n, place in enumerate(places):
-        colours[n] = survey.frames([int(place)])[0][cells[:, 1].astype(int), cells[:, 0].astype(int), :3]
+    colours = np.empty((len(indices), len(cells), 3))
+    for n, index in enumerate(indices):
+        colours[n] = survey.frames([int(index)])[0][cells[:, 1].astype(int), cells[:, 0].astype(int), :3]
     logs = np.where((colours >= DARKEST) & (colours <= BRIGHTEST), np.log(np.maximum(colours, 1.0)), np.nan)
-    known = np.isfinite(logs).mean(axis=(1, 2)) > 0.5
-    if known.sum() < FEWEST_VIEWS:
+    valid_frames = np.isfinite(logs).mean(axis=(1, 2)) > 0.5
+    if valid_frames.sum() < FEWEST_VIEWS:
         return AverageView(points, np.zeros((len(points), 3)), np.inf)
-    logs = logs[known] - np.nanmedian(logs[known], axis=1, keepdims=True)
+    logs = logs[valid_frames] - np.nanmedian(logs[valid_frames], axis=1, keepdims=True)
     logs = np.where(np.isfinite(logs), logs, 0.0)
     middle = np.median(logs, axis=0)
     scatter = 1.4826 * float(np.median(np.abs(logs - middle)))
     # The median of n values has a smaller standard deviation than one value, by the factor √(π / 2n).
-    return AverageView(points, middle, scatter * float(np.sqrt(np.pi / 2 * ALIKE / views)))
+    return AverageView(points, middle, scatter * float(np.sqrt(np.pi / 2 * CORRELATED_POINTS / views)))
 
 
 def _count_views(mosaic_from_frame: NDArray[np.float64], outline: Outline) -> int:

@@ -48,68 +48,68 @@ class FrameCache:
         """Take the frame numbers by index, and a function that makes a pyramid of an index and its frame."""
         self._reader, self._numbers, self._shape, self._make = reader, numbers, shape, make
         self._folder, self._max_bytes = folder, max_bytes
-        self._kept: OrderedDict[int, FramePyramid] = OrderedDict()
+        self._in_memory: OrderedDict[int, FramePyramid] = OrderedDict()
         self._bytes = 0
-        self._aside: dict[int, _Aside] = {}
+        self._on_disk: dict[int, _DiskFrame] = {}
         # The file has no name, so the system removes it however the program ends.
         self._spool = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         weakref.finalize(self, self._spool.close)
         self._spool_end = 0
-        self._gaps: dict[int, list[int]] = {}  # free positions in the file, by number of bytes
+        self._free_positions: dict[int, list[int]] = {}  # free positions in the file, by number of bytes
 
     def read_many(
-        self, places: Iterable[int], is_wanted_later: Callable[[int], bool]
+        self, indices: Iterable[int], is_wanted_later: Callable[[int], bool]
     ) -> Iterator[tuple[int, FramePyramid]]:
         """Yield the frames with these indices, ascending. All frames to decode come from one call of the reader."""
-        wanted = sorted(set(places))
+        wanted = sorted(set(indices))
         # Frames in memory that this call still needs must not be evicted by frames that it reads.
-        held = {place for place in wanted if place in self._kept}
-        missing = [place for place in wanted if place not in held and place not in self._aside]
-        decoded = read_exactly(self._reader, [self._numbers[place] for place in missing], self._shape)
-        for place in wanted:
-            if place in held:
-                held.remove(place)
-                self._kept.move_to_end(place)
-                frame = self._kept[place]
+        needed = {index for index in wanted if index in self._in_memory}
+        missing = [index for index in wanted if index not in needed and index not in self._on_disk]
+        decoded = read_exactly(self._reader, [self._numbers[index] for index in missing], self._shape)
+        for index in wanted:
+            if index in needed:
+                needed.remove(index)
+                self._in_memory.move_to_end(index)
+                frame = self._in_memory[index]
             else:
-                frame = self._take_back(place) if place in self._aside else self._make(place, next(decoded)[1])
-                if is_wanted_later(place):
-                    self._keep(place, frame, held, is_wanted_later)
-            yield place, frame
+                frame = self._read_from_disk(index) if index in self._on_disk else self._make(index, next(decoded)[1])
+                if is_wanted_later(index):
+                    self._store(index, frame, needed, is_wanted_later)
+            yield index, frame
 
-    def _keep(self, place: int, frame: FramePyramid, held: set[int], is_wanted_later: Callable[[int], bool]) -> None:
+    def _store(self, index: int, frame: FramePyramid, needed: set[int], is_wanted_later: Callable[[int], bool]) -> None:
         """Evict frames that are not in `needed`. If there are none, write the new frame to disk."""
         while self._bytes + frame.nbytes > self._max_bytes:
-            oldest = next((old for old in self._kept if old not in held), None)
+            oldest = next((old for old in self._in_memory if old not in needed), None)
             if oldest is None:
-                self._put_aside(place, frame)
+                self._write_to_disk(index, frame)
                 return
-            dropped = self._kept.pop(oldest)
-            self._bytes -= dropped.nbytes
+            evicted = self._in_memory.pop(oldest)
+            self._bytes -= evicted.nbytes
             if is_wanted_later(oldest):
-                self._put_aside(oldest, dropped)
-        self._kept[place] = frame
+                self._write_to_disk(oldest, evicted)
+        self._in_memory[index] = frame
         self._bytes += frame.nbytes
 
-    def _put_aside(self, place: int, frame: FramePyramid) -> None:
+    def _write_to_disk(self, index: int, frame: FramePyramid) -> None:
         base = frame.levels[0]
-        start = self._gaps.pop(base.nbytes, []) or [self._spool_end]
+        start = self._free_positions.pop(base.nbytes, []) or [self._spool_end]
         self._spool_end = max(self._spool_end, start[-1] + base.nbytes)
-        self._aside[place] = _Aside(start.pop(), base.shape, frame.frame_size, len(frame.levels))
-        self._gaps[base.nbytes] = start
+        self._on_disk[index] = _DiskFrame(start.pop(), base.shape, frame.frame_size, len(frame.levels))
+        self._free_positions[base.nbytes] = start
         with naming(self._folder):
-            write_all(self._spool.fileno(), base, self._aside[place].start)
+            write_all(self._spool.fileno(), base, self._on_disk[index].start)
 
-    def _take_back(self, place: int) -> FramePyramid:
-        aside = self._aside.pop(place)
-        base = np.empty(aside.shape, dtype=np.uint8)
-        os.preadv(self._spool.fileno(), [base.data.cast("B")], aside.start)
-        self._gaps.setdefault(base.nbytes, []).append(aside.start)
-        return FramePyramid.over(base, aside.frame_size, aside.levels)
+    def _read_from_disk(self, index: int) -> FramePyramid:
+        stored = self._on_disk.pop(index)
+        base = np.empty(stored.shape, dtype=np.uint8)
+        os.preadv(self._spool.fileno(), [base.data.cast("B")], stored.start)
+        self._free_positions.setdefault(base.nbytes, []).append(stored.start)
+        return FramePyramid.over(base, stored.frame_size, stored.levels)
 
 
 @dataclass(frozen=True, slots=True)
-class _Aside:
+class _DiskFrame:
     """A frame on disk: its first level, and the parameters of the others."""
 
     start: int

@@ -44,7 +44,7 @@ class Survey:
     def _record(self) -> int:
         return self.columns * self.rows * 4
 
-    def look(self, frames: FrameReader, on_frame: Callable[[], None] = lambda: None) -> None:
+    def read_frames(self, frames: FrameReader, on_frame: Callable[[], None] = lambda: None) -> None:
         """Read and reduce the frames that are not yet stored."""
         done = min(self._path.stat().st_size // self._record if self._path.exists() else 0, len(self._numbers))
         for _ in range(done):
@@ -61,12 +61,12 @@ class Survey:
                     file.seek(0, os.SEEK_END)
                 on_frame()
 
-    def frames(self, places: NDArray[np.int64] | list[int]) -> NDArray[np.uint8]:
+    def frames(self, indices: NDArray[np.int64] | list[int]) -> NDArray[np.uint8]:
         """Return (n, rows, columns, 4) of the frames with these indices."""
-        found = np.empty((len(places), self.rows, self.columns, 4), dtype=np.uint8)
+        found = np.empty((len(indices), self.rows, self.columns, 4), dtype=np.uint8)
         with self._path.open("rb") as file:
-            for n, place in enumerate(places):
-                os.preadv(file.fileno(), [found[n].data.cast("B")], int(place) * self._record)
+            for n, index in enumerate(indices):
+                os.preadv(file.fileno(), [found[n].data.cast("B")], int(index) * self._record)
         return found
 
     def reduce(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:

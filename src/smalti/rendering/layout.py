@@ -19,7 +19,7 @@ from smalti.rendering.canvas import Canvas, frame_boxes
 from smalti.rendering.exposure import Exposure, average_view, estimate_exposure, plain_exposure
 from smalti.rendering.frame_cache import FrameCache, FramePyramid, FrameReader
 from smalti.rendering.frame_survey import Survey, find_neighbours
-from smalti.rendering.light_comparison import compare, seen_cells
+from smalti.rendering.light_comparison import compare, valid_cells
 from smalti.rendering.sampling_kernels import Feather
 from smalti.rendering.seams.patchwork import Patchwork
 from smalti.rendering.seams.seam_candidates import select_frames
@@ -59,7 +59,7 @@ class Layout:
         self.mask = np.ones((height, width), dtype=np.bool_) if mask is None else mask.astype(np.bool_)
         self.feather = Feather(self.mask)
         self.sigma_px = np.array([sigma_px.get(number, 0.0) for number in self.numbers])
-        self.lasts = folder is not None
+        self.keeps_results = folder is not None
         """Whether another run can use the intermediate results."""
         self._folder = Path(tempfile.mkdtemp(prefix="smalti-")) if folder is None else folder
         if folder is None:
@@ -121,8 +121,8 @@ class Layout:
         """Return the frames at the resolution of the canvas, with `levels` pyramid levels each."""
         canvas_from_frame = canvas.canvas_from_frame(self.mosaic_from_frame)
 
-        def make(place: int, frame: NDArray[np.uint8]) -> FramePyramid:
-            return FramePyramid.of(self.feather.fill_hidden(frame), canvas_from_frame[place], levels)
+        def make(index: int, frame: NDArray[np.uint8]) -> FramePyramid:
+            return FramePyramid.of(self.feather.fill_masked(frame), canvas_from_frame[index], levels)
 
         shape = (self.height, self.width, 3)
         return FrameCache(self._frames, self.numbers, shape, make, self.folder, max_bytes)
@@ -164,11 +164,11 @@ def make_render_plan(
     """Read every frame once, and compare frames that show the same part of the scene."""
     height, width = mask.shape
     survey = Survey(folder, numbers, width, height)
-    survey.look(frames, on_frame)
+    survey.read_frames(frames, on_frame)
     pairs = find_neighbours(mosaic_from_frame, lens.outline)
-    seen = seen_cells(mask, survey)
-    comparison = compare(survey, mosaic_from_frame, lens, pairs, seen)
-    exposure = estimate_exposure(len(numbers), comparison, average_view(survey, mosaic_from_frame, seen), mask)
+    valid = valid_cells(mask, survey)
+    comparison = compare(survey, mosaic_from_frame, lens, pairs, valid)
+    exposure = estimate_exposure(len(numbers), comparison, average_view(survey, mosaic_from_frame, valid), mask)
     return RenderPlan(survey, exposure, rate_frames(exposure.sharpness, sigma_px))
 
 

@@ -53,7 +53,7 @@ FEWEST_POINTS = 6
 DARKEST, BRIGHTEST = 10, 245
 """Beyond these values a camera does not measure the amount of light."""
 
-FRAMES_AT_HAND = 256
+CACHED_FRAMES = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,14 +70,14 @@ def compare(
     mosaic_from_frame: NDArray[np.float64],
     lens: Lens,
     pairs: NDArray[np.int64],
-    seen: NDArray[np.bool_],
+    valid: NDArray[np.bool_],
 ) -> Comparison:
     """Compare the frames of each pair (n, 2) on a grid of the first. Skip points that are too dark or too bright.
 
-    `seen` (rows, columns) marks the valid cells of the survey.
+    `valid` (rows, columns) marks the valid cells of the survey.
     """
-    read = lru_cache(FRAMES_AT_HAND)(lambda place: survey.frames([place])[0])
-    grids = [_grid(seen, step) for step in _steps(survey)]
+    read = lru_cache(CACHED_FRAMES)(lambda index: survey.frames([index])[0])
+    grids = [_grid(valid, step) for step in _steps(survey)]
     cell_from_frame = survey.cell_from_frame
     frame_from_cell = invert_homographies(cell_from_frame)
     cell_from_mosaic = cell_from_frame @ invert_homographies(mosaic_from_frame)
@@ -92,8 +92,8 @@ def compare(
             in_i = cells + 0.5
             in_j = lens.bend(project_points(cell_from_mosaic[j] @ mosaic_from_cell[i], lens.straighten(in_i)))
             values = np.empty((len(cells), 2, 4))
-            inside = _read_seen(read(int(i)), seen, in_i, values[:, 0])
-            inside &= _read_seen(read(int(j)), seen, in_j, values[:, 1])
+            inside = _read_valid(read(int(i)), valid, in_i, values[:, 0])
+            inside &= _read_valid(read(int(j)), valid, in_j, values[:, 1])
             colours = values[:, :, :3]
             good = inside & (colours.min(axis=(1, 2)) >= DARKEST) & (colours.max(axis=(1, 2)) <= BRIGHTEST)
             # Frames that share only a strip are compared on a finer grid.
@@ -117,9 +117,9 @@ def _in_cells(lens: Lens, cell_from_frame: NDArray[np.float64]) -> Lens:
     return Lens(Outline(*corners[0], *corners[2]), lens.k1, lens.k2)
 
 
-def grid_of(seen: NDArray[np.bool_], survey: Survey) -> NDArray[np.float64]:
+def grid_of(valid: NDArray[np.bool_], survey: Survey) -> NDArray[np.float64]:
     """Return (n, 2): the points of the coarsest grid, x before y."""
-    return _grid(seen, _steps(survey)[0])
+    return _grid(valid, _steps(survey)[0])
 
 
 def _steps(survey: Survey) -> list[int]:
@@ -130,28 +130,28 @@ def _steps(survey: Survey) -> list[int]:
     return steps
 
 
-def _grid(seen: NDArray[np.bool_], step: int) -> NDArray[np.float64]:
+def _grid(valid: NDArray[np.bool_], step: int) -> NDArray[np.float64]:
     """Return (n, 2): every `step`-th valid cell in both directions."""
-    rows, columns = np.nonzero(seen)
+    rows, columns = np.nonzero(valid)
     on_grid = (rows % step == step // 2) & (columns % step == step // 2)
     return np.stack([columns[on_grid], rows[on_grid]], axis=1).astype(np.float64)
 
 
-def seen_cells(mask: NDArray[np.bool_], survey: Survey) -> NDArray[np.bool_]:
+def valid_cells(mask: NDArray[np.bool_], survey: Survey) -> NDArray[np.bool_]:
     """Return (rows, columns): cells that show only the scene, and whose neighbours do too."""
     rows, columns, cell = survey.rows, survey.columns, survey.cell
     whole = np.zeros((rows * cell, columns * cell), dtype=np.bool_)
     whole[: mask.shape[0], : mask.shape[1]] = mask
-    seen: NDArray[np.bool_] = whole.reshape(rows, cell, columns, cell).min(axis=(1, 3))
-    padded = np.pad(seen, 1)
+    valid: NDArray[np.bool_] = whole.reshape(rows, cell, columns, cell).min(axis=(1, 3))
+    padded = np.pad(valid, 1)
     for shift in (-1, 1):
-        seen &= np.roll(padded, shift, 0)[1:-1, 1:-1] & np.roll(padded, shift, 1)[1:-1, 1:-1]
-    return seen
+        valid &= np.roll(padded, shift, 0)[1:-1, 1:-1] & np.roll(padded, shift, 1)[1:-1, 1:-1]
+    return valid
 
 
 @compiled
-def _read_seen(
-    image: NDArray[np.uint8], seen: NDArray[np.bool_], points: NDArray[np.float64], values: NDArray[np.float64]
+def _read_valid(
+    image: NDArray[np.uint8], valid: NDArray[np.bool_], points: NDArray[np.float64], values: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """Fill `values` (n, 4) with the image at points (n, 2), linearly. Return which points lie among valid cells."""
     inside = np.zeros(len(points), dtype=np.bool_)
@@ -160,7 +160,7 @@ def _read_seen(
         if not (0 <= x < image.shape[1] - 1 and 0 <= y < image.shape[0] - 1):
             continue
         column, row = int(x), int(y)
-        if not (seen[row, column] and seen[row + 1, column + 1]):
+        if not (valid[row, column] and valid[row + 1, column + 1]):
             continue
         inside[n] = True
         look_up(image, x, y, values[n])

@@ -26,9 +26,9 @@ from smalti.rendering.pixel_maps import (
     map_coverage,
     map_source,
     map_uncertainty,
-    write_way_back,
+    write_frame_maps,
 )
-from smalti.rendering.tile_scheduler import FROM_PIXELS, Checkpoint, Room, TileScheduler, Tiling
+from smalti.rendering.tile_scheduler import CHECKPOINT_FROM_PIXELS, Checkpoint, MemoryBudget, TileScheduler, Tiling
 
 __all__ = ["BLENDS", "MAP_KINDS", "Blend", "Caption", "FrameReader", "MapKind", "Mosaic", "OnProgress", "Region"]
 
@@ -69,7 +69,7 @@ class Mosaic:
         if memory_bytes < LEAST_MEMORY:
             raise UsageError(f"memory {memory_bytes // 2**20} MB: give at least {LEAST_MEMORY // 2**20}")
         self._layout = Layout(frames, mosaic_from_frame, width, height, mask, sigma_px or {}, folder, lens)
-        self._room = Room.within(memory_bytes)
+        self._budget = MemoryBudget.within(memory_bytes)
 
     def canvas(self, scale: float = 1.0) -> Canvas:
         """Return the grid of pixels that holds all frames."""
@@ -133,7 +133,7 @@ class Mosaic:
             write_map(target, Bands(window.width, window.height, MAP_ROWS, rows), caption or Caption(name=kind))
             written.append(target)
         if "source" in kinds:
-            written.append(write_way_back(path.with_name(f"{name}.frames.json"), self._layout, canvas, window))
+            written.append(write_frame_maps(path.with_name(f"{name}.frames.json"), self._layout, canvas, window))
         return written
 
     def maps(self, canvas: Canvas, spread: Mapping[int, NDArray[np.float64]] | None = None) -> MosaicMaps:
@@ -169,12 +169,12 @@ class Mosaic:
         checkpoint: Checkpoint | None = None,
     ) -> Bands:
         layout = self._layout
-        tiling = Tiling.of(window, self._room)
+        tiling = Tiling.of(window, self._budget)
         steps = _Steps(on_progress, len(layout.numbers) + tiling.tiles)
         layout.plan(steps.count)
         technique = technique_of(blend, canvas, layout, even_light)
-        frames = layout.frame_cache(canvas, technique.levels, self._room.frames)
-        scheduler = TileScheduler(window, technique, frames, layout.boxes(canvas, technique.reach), self._room)
+        frames = layout.frame_cache(canvas, technique.levels, self._budget.frames)
+        scheduler = TileScheduler(window, technique, frames, layout.boxes(canvas, technique.reach), self._budget)
         if checkpoint is None:
             return Bands(window.width, window.height, tiling.rows, scheduler.paint(steps.count))
         steps.count(tiling.across * len(checkpoint))
@@ -185,10 +185,11 @@ class Mosaic:
     def _checkpoint(self, canvas: Canvas, window: Window, blend: Blend, even_light: bool) -> Checkpoint | None:
         """Return the store of finished bands, or None where it is not worth it."""
         layout = self._layout
-        if window.width * window.height < FROM_PIXELS or not layout.lasts:
+        if window.width * window.height < CHECKPOINT_FROM_PIXELS or not layout.keeps_results:
             return None
         known = (layout.numbers, layout.mosaic_from_frame, layout.lens, layout.sigma_px, layout.mask)
-        return Checkpoint(layout.folder, canvas, window, blend, even_light, Tiling.of(window, self._room).rows, *known)
+        rows = Tiling.of(window, self._budget).rows
+        return Checkpoint(layout.folder, canvas, window, blend, even_light, rows, *known)
 
     def _map_rows(
         self,

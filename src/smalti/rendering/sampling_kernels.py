@@ -191,7 +191,7 @@ class Feather:
         """(h + 2, w + 2): 1 in the middle, 0 on the border, negative outside; with a border of one pixel."""
         self.is_solid = bool(mask.all())
         """Whether frames have no masked pixels."""
-        self._hidden, self._nearest_seen = _match_hidden(mask)
+        self._masked, self._nearest_valid = _match_masked(mask)
 
     def weigh(
         self, frame_from_canvas: NDArray[np.float64], window: Window, lens: Lens | None = None
@@ -203,14 +203,13 @@ class Feather:
         _fill(self.weights, frame_from_canvas, bending, window.left, window.top, weights)
         return weights
 
-    def fill_hidden(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Give masked pixels the colour of the nearest valid one, so that interpolation does not draw the mask's edge.
-        """
-        if len(self._hidden) == 0:
+    def fill_masked(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Give masked pixels the colour of the nearest valid one, so that interpolation does not draw the mask."""
+        if len(self._masked) == 0:
             return frame
         filled = frame.copy()
         colours = filled.reshape(-1, 3)
-        colours[self._hidden] = colours[self._nearest_seen]
+        colours[self._masked] = colours[self._nearest_valid]
         return filled
 
 
@@ -265,7 +264,7 @@ def _distance(mask: NDArray[np.bool_]) -> NDArray[np.float32]:
     return np.asarray(distances, dtype=np.float32)
 
 
-def _match_hidden(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _match_masked(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the masked pixels, and for each the nearest valid one, as flat indices."""
     hidden = np.flatnonzero(~mask)
     if len(hidden) == 0:

@@ -24,7 +24,7 @@ TILE_WIDTH = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class MemoryBudget:
     """The memory that each part of the work may take, in bytes."""
 
     frames: int  # decoded, and kept for later tiles
@@ -33,7 +33,7 @@ class Room:
     bands: int  # finished rows on the way into the file
 
     @classmethod
-    def within(cls, memory_bytes: int) -> Room:
+    def within(cls, memory_bytes: int) -> MemoryBudget:
         """Divide the memory that the program itself leaves."""
         free = max(memory_bytes - PROGRAM_BYTES, memory_bytes // 4)
         return cls(frames=free // 4, chunk=free // 12, paintings=free * 3 // 10, bands=free // 4)
@@ -52,11 +52,11 @@ class Tiling:
     bands: int
 
     @classmethod
-    def of(cls, window: Window, room: Room) -> Tiling:
+    def of(cls, window: Window, budget: MemoryBudget) -> Tiling:
         """Make bands as high as the memory allows. While one is painted, the one before is written."""
         rows = 64
         # The next size must fit three times: one band is painted, one handed over, one encoded.
-        while rows < 2048 and rows < window.height and 3 * 4 * 2 * rows * window.width <= room.bands:
+        while rows < 2048 and rows < window.height and 3 * 4 * 2 * rows * window.width <= budget.bands:
             rows *= 2
         return cls(rows, -(-window.width // TILE_WIDTH), -(-window.height // rows))
 
@@ -70,12 +70,12 @@ class TileScheduler:
     """Paints a window of the canvas band by band."""
 
     def __init__(
-        self, window: Window, technique: Technique, frames: FrameCache, boxes: NDArray[np.int64], room: Room
+        self, window: Window, technique: Technique, frames: FrameCache, boxes: NDArray[np.int64], budget: MemoryBudget
     ) -> None:
         """Take the area (n, 4) that each frame may affect: left, top, right and bottom on the canvas."""
-        self._window, self._technique, self._frames, self._room = window, technique, frames, room
+        self._window, self._technique, self._frames, self._budget = window, technique, frames, budget
         self._boxes = boxes
-        self._tiling = Tiling.of(window, room)
+        self._tiling = Tiling.of(window, budget)
 
     def paint(self, on_tile: Callable[[int], None], first_band: int = 0) -> Iterator[NDArray[np.uint8]]:
         """Yield the bands from the top, (band_height, width, 4). Call `on_tile` with the number of finished tiles."""
@@ -95,17 +95,17 @@ class TileScheduler:
 
     def _groups(self, band: Window) -> Iterator[list[Window]]:
         """Cut a band into tiles, and these into groups that are painted together."""
-        most = max(1, int(self._room.paintings / (self._technique.bytes_per_pixel * band.height * TILE_WIDTH)))
+        most = max(1, int(self._budget.paintings / (self._technique.bytes_per_pixel * band.height * TILE_WIDTH)))
         tiles = list(band.tiles(TILE_WIDTH, band.height))
         return (tiles[start : start + most] for start in range(0, len(tiles), most))
 
     def _paint_group(self, group: Sequence[Window], pool: ThreadPoolExecutor) -> list[NDArray[np.uint8]]:
         paintings = list(pool.map(self._technique.painter, group))
-        wanted = [set(painting.places) for painting in paintings]
+        wanted = [set(painting.indices) for painting in paintings]
         around = _around(group)
 
-        def is_wanted_later(place: int) -> bool:
-            _, _, right, bottom = self._boxes[place]
+        def is_wanted_later(index: int) -> bool:
+            _, _, right, bottom = self._boxes[index]
             return bool(bottom > around.bottom or (right > around.right and around.right < self._window.right))
 
         adding: list[Future[None]] = []
@@ -113,9 +113,9 @@ class TileScheduler:
             # While these frames are painted, the next ones are decoded.
             _finish(adding)
             adding = [
-                pool.submit(_add_all, painting, [(place, frame) for place, frame in chunk if place in places])
-                for painting, places in zip(paintings, wanted, strict=True)
-                if any(place in places for place, _ in chunk)
+                pool.submit(_add_all, painting, [(index, frame) for index, frame in chunk if index in indices])
+                for painting, indices in zip(paintings, wanted, strict=True)
+                if any(index in indices for index, _ in chunk)
             ]
         _finish(adding)
         return list(pool.map(lambda painting: painting.finish(), paintings))
@@ -123,10 +123,10 @@ class TileScheduler:
     def _chunks(self, frames: Iterator[tuple[int, FramePyramid]]) -> Iterator[list[tuple[int, FramePyramid]]]:
         chunk: list[tuple[int, FramePyramid]] = []
         size = 0
-        for place, frame in frames:
-            chunk.append((place, frame))
+        for index, frame in frames:
+            chunk.append((index, frame))
             size += frame.nbytes
-            if size >= self._room.chunk:
+            if size >= self._budget.chunk:
                 yield chunk
                 chunk, size = [], 0
         if chunk:
@@ -134,8 +134,8 @@ class TileScheduler:
 
 
 def _add_all(painting: Painting, frames: Sequence[tuple[int, FramePyramid]]) -> None:
-    for place, frame in frames:
-        painting.add(place, frame)
+    for index, frame in frames:
+        painting.add(index, frame)
 
 
 def _finish(futures: Sequence[Future[None]]) -> None:
@@ -148,7 +148,7 @@ def _around(tiles: Sequence[Window]) -> Window:
     return Window.between(tiles[0].left, tiles[0].top, tiles[-1].right, tiles[-1].bottom)
 
 
-FROM_PIXELS = 50_000_000
+CHECKPOINT_FROM_PIXELS = 50_000_000
 """Smaller mosaics take less than a minute. They are started again from the beginning."""
 
 PIECES = 8
@@ -175,8 +175,7 @@ class Checkpoint:
     def resume(
         self, shapes: Sequence[tuple[int, int, int]], paint: Callable[[int], Iterator[NDArray[np.uint8]]]
     ) -> Iterator[NDArray[np.uint8]]:
-        """Yield the stored bands, then those that `paint` makes from a band number on. Store each before it is yielded.
-        """
+        """Yield the stored bands, then those that `paint` makes from a band number on; store each before that."""
         done = len(self)
         for number in range(done):
             yield _unpack(self._path(number).read_bytes(), shapes[number])

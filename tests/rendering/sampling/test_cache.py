@@ -26,8 +26,8 @@ def make(place: int, frame: np.ndarray) -> FramePyramid:
     return FramePyramid.of(frame, np.eye(3), 2)
 
 
-def cache_of(reader: Frames, folder: Path, room: int) -> FrameCache:
-    return FrameCache(reader, sorted(reader.frames), SHAPE, make, folder, room * BYTES + BYTES - 1)
+def cache_of(reader: Frames, folder: Path, budget: int) -> FrameCache:
+    return FrameCache(reader, sorted(reader.frames), SHAPE, make, folder, budget * BYTES + BYTES - 1)
 
 
 def always(place: int) -> bool:
@@ -35,17 +35,17 @@ def always(place: int) -> bool:
 
 
 @settings(max_examples=40, deadline=None)
-@given(calls=st.lists(st.sets(st.integers(0, 9), min_size=1), max_size=10), room=st.integers(0, 12))
-def test_every_call_gives_its_frames_in_order_and_each_is_decoded_once_whatever_the_room(calls, room):
+@given(calls=st.lists(st.sets(st.integers(0, 9), min_size=1), max_size=10), budget=st.integers(0, 12))
+def test_every_call_gives_its_frames_in_order_and_each_is_decoded_once_whatever_the_room(calls, budget):
     reader = frames(10)
     with tempfile.TemporaryDirectory() as folder:
-        cache = cache_of(reader, Path(folder), room)
+        cache = cache_of(reader, Path(folder), budget)
         for wanted in calls:
             given_places = []
             for place, frame in cache.read_many(wanted, always):
                 assert len(frame.levels) == 2
                 assert all((level == place).all() for level in frame.levels)
-                assert sum(kept.nbytes for kept in cache._kept.values()) == cache._bytes <= room * BYTES
+                assert sum(kept.nbytes for kept in cache._kept.values()) == cache._bytes <= budget * BYTES
                 given_places.append(place)
             assert given_places == sorted(wanted)
     assert sorted(reader.decoded) == sorted({10 + place for wanted in calls for place in wanted})

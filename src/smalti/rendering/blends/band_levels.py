@@ -41,8 +41,7 @@ class LevelSums:
         shown: NDArray[np.bool_],
         around: Window,
     ) -> None:
-        """Add a frame where it is drawn: `shown` (h, w) over a window `around`, which begins at multiples of 2^levels.
-        """
+        """Add a frame where it is drawn: `shown` (h, w) over a window `around` that begins at multiples of 2^levels."""
         coarser: NDArray[np.float32] = np.zeros((1, 1, 3), dtype=np.float32)
         coarser_left = coarser_top = 0
         weights = _halve_weights(shown, len(self._levels))
@@ -178,8 +177,7 @@ def _add_level(
     colour_sums: NDArray[np.float32],
     weight_sums: NDArray[np.float32],
 ) -> None:
-    """Sample a level where its weights (h, w) are positive, store it in `finer`, and add its difference to the coarser.
-    """
+    """Sample a level where its weights (h, w) are positive, store it in `finer`, and add its difference to `coarser`."""
     for row in range(weights.shape[0]):
         y_level = top + row
         above = (y_level >> 1) - coarser_top

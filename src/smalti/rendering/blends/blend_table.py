@@ -27,6 +27,14 @@ from smalti.rendering.seams.seam_candidates import select_frames
 Blend = Literal["multiband", "feather", "median", "none"]
 BLENDS: tuple[Blend, ...] = get_args(Blend)
 
+MEDIAN_VIEWS = 15
+"""Frames at every point, at least. More frames of a video add little."""
+
+SLOTS = 24
+"""Colours kept of a pixel: those of the frames in which it is deepest inside."""
+
+_RIM = 0.2  # of the distance from a frame's border to its middle
+
 
 def check_blend(name: str) -> None:
     """Refuse a name that is not a blend."""
@@ -60,17 +68,17 @@ def technique_of(blend: Blend, canvas: Canvas, layout: Layout, even_light: bool)
 def _mix(blend: Blend, canvas: Canvas, layout: Layout, light: Callable[[int], Light]) -> Technique:
     """Return the technique that uses all frames at a point; for the median, enough of them."""
     frame_from_canvas = invert_homographies(canvas.canvas_from_frame(layout.mosaic_from_frame))
-    places = np.arange(len(frame_from_canvas))
+    indices = np.arange(len(frame_from_canvas))
     if blend == "median":
         quality = layout.plan().quality
-        places = select_frames(layout.mosaic_from_frame, layout.lens, layout.feather.weights, quality, MEDIAN_VIEWS)
+        indices = select_frames(layout.mosaic_from_frame, layout.lens, layout.feather.weights, quality, MEDIAN_VIEWS)
     method = MEDIAN if blend == "median" else FEATHER
 
-    boxes = layout.boxes(canvas)[places]
+    boxes = layout.boxes(canvas)[indices]
 
     def begin(tile: Window) -> OverlayPainting:
         touching, parts = boxes_within(boxes, tile)
-        touched = {int(places[n]): Window.between(*part) for n, part in zip(touching, parts.tolist(), strict=True)}
+        touched = {int(indices[n]): Window.between(*part) for n, part in zip(touching, parts.tolist(), strict=True)}
         return OverlayPainting(method, tile, touched, frame_from_canvas, layout.lens, layout.feather, light)
 
     bytes_per_pixel = 4 * SLOTS + 20 if blend == "median" else 28
@@ -118,15 +126,6 @@ def _add_weighted(
 
 
 FEATHER = Method(_begin_mean, _add_weighted, _finish_mean)
-
-
-MEDIAN_VIEWS = 15
-"""Frames at every point, at least. More frames of a video add little."""
-
-SLOTS = 24
-"""Colours kept of a pixel: those of the frames in which it is deepest inside."""
-
-_RIM = 0.2  # of the distance from a frame's border to its middle
 
 
 def _begin_median(shape: tuple[int, int], frames: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

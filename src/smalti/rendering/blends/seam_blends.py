@@ -30,20 +30,20 @@ class PatchPainting:
 
     def __init__(self, tile: Window, patchwork: Patchwork, light: Callable[[int], Light]) -> None:
         self._tile, self._patchwork, self._light = tile, patchwork, light
-        self._shown = patchwork.places(tile)
+        self._shown = patchwork.indices(tile)
         self._colours = np.zeros((tile.height, tile.width, 3), dtype=np.float32)
 
     @property
-    def places(self) -> list[int]:
+    def indices(self) -> list[int]:
         """The indices of the frames of this tile, ascending."""
-        return [int(place) for place in np.unique(self._shown) if place != NONE]
+        return [int(index) for index in np.unique(self._shown) if index != NONE]
 
-    def add(self, place: int, frame: FramePyramid) -> None:
+    def add(self, index: int, frame: FramePyramid) -> None:
         """Add one of these frames."""
-        light, level_from_frame = self._light(place), frame.level_from_frame(0)
+        light, level_from_frame = self._light(index), frame.level_from_frame(0)
         _fill_shown(
             frame.levels[0],
-            level_from_frame @ self._patchwork.frame_from_canvas[place],
+            level_from_frame @ self._patchwork.frame_from_canvas[index],
             bending_of(self._patchwork.lens, level_from_frame),
             light.gains,
             light.flatness,
@@ -51,7 +51,7 @@ class PatchPainting:
             self._tile.left,
             self._tile.top,
             self._shown,
-            place,
+            index,
             self._colours,
         )
 
@@ -71,12 +71,12 @@ def _fill_shown(
     left: int,
     top: int,
     shown: NDArray[np.int32],
-    place: int,
+    index: int,
     colours: NDArray[np.float32],
 ) -> None:
     for row in range(shown.shape[0]):
         for column in range(shown.shape[1]):
-            if shown[row, column] != place:
+            if shown[row, column] != index:
                 continue
             x, y = distorted_position(source_from_canvas, bending, left + column, top + row)
             bright = brighten(flatness, table_from_pixels, x, y)
@@ -107,21 +107,21 @@ class MultibandPainting:
         self._tile, self._patchwork, self._light = tile, patchwork, light
         self._step = 1 << levels
         self._around = tile.grow(reach_of(levels), self._step)
-        self._shown = patchwork.places(self._around)
+        self._shown = patchwork.indices(self._around)
         self._boxes = self._find_boxes()
         self._sum = LevelSums(tile, levels)
 
     @property
-    def places(self) -> list[int]:
+    def indices(self) -> list[int]:
         """The indices of the frames of this tile, ascending."""
         return sorted(self._boxes)
 
-    def add(self, place: int, frame: FramePyramid) -> None:
+    def add(self, index: int, frame: FramePyramid) -> None:
         """Add one of these frames."""
-        box = self._boxes[place]
-        shown = self._shown[box.slices_in(self._around)] == place
-        frame_from_canvas = self._patchwork.frame_from_canvas[place]
-        self._sum.add(frame, frame_from_canvas, self._patchwork.lens, self._light(place), shown, box)
+        box = self._boxes[index]
+        shown = self._shown[box.slices_in(self._around)] == index
+        frame_from_canvas = self._patchwork.frame_from_canvas[index]
+        self._sum.add(frame, frame_from_canvas, self._patchwork.lens, self._light(index), shown, box)
 
     def finish(self) -> NDArray[np.uint8]:
         """Return (h, w, 4), RGBA."""
@@ -130,12 +130,12 @@ class MultibandPainting:
     def _find_boxes(self) -> dict[int, Window]:
         """Return where each relevant frame is drawn, with the margin that its bands reach."""
         boxes = {}
-        for place, shown in _bounds(self._shown, len(self._patchwork.frame_from_canvas)).items():
+        for index, shown in _bounds(self._shown, len(self._patchwork.frame_from_canvas)).items():
             moved = Window(shown.left + self._around.left, shown.top + self._around.top, shown.width, shown.height)
             box = moved.grow(2 * self._step, self._step)
             # The coarse pixels of the tile reach two coarse pixels beyond it.
             if not box.intersect(self._tile.grow(2 * self._step)).is_empty:
-                boxes[place] = box.intersect(self._around)
+                boxes[index] = box.intersect(self._around)
         return boxes
 
 
@@ -143,8 +143,8 @@ def _bounds(shown: NDArray[np.int32], frames: int) -> dict[int, Window]:
     """Return the bounding box of each frame that is drawn."""
     boxes = np.zeros((frames, 4), dtype=np.int64)
     _measure(shown, boxes)
-    places = np.flatnonzero(boxes[:, 2])
-    return {int(place): Window.between(*boxes[place].tolist()) for place in places}
+    indices = np.flatnonzero(boxes[:, 2])
+    return {int(index): Window.between(*boxes[index].tolist()) for index in indices}
 
 
 @compiled
@@ -152,10 +152,10 @@ def _measure(shown: NDArray[np.int32], boxes: NDArray[np.int64]) -> None:
     """Fill `boxes` (n, 4): left, top, right and bottom of each frame index, 0 for frames that are not drawn."""
     for row in range(shown.shape[0]):
         for column in range(shown.shape[1]):
-            place = shown[row, column]
-            if place == NONE:
+            index = shown[row, column]
+            if index == NONE:
                 continue
-            box = boxes[place]
+            box = boxes[index]
             if box[2] == 0:
                 box[0], box[1] = column, row
             box[0] = min(box[0], column)

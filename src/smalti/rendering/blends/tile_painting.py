@@ -25,10 +25,10 @@ class Painting(Protocol):
     """A tile that is being painted."""
 
     @property
-    def places(self) -> list[int]:
+    def indices(self) -> list[int]:
         """The indices of the frames of this tile, ascending."""
 
-    def add(self, place: int, frame: FramePyramid) -> None:
+    def add(self, index: int, frame: FramePyramid) -> None:
         """Add one of these frames."""
 
     def finish(self) -> NDArray[np.uint8]:
@@ -101,18 +101,18 @@ class OverlayPainting:
         self._colours, self._weights = method.begin((tile.height, tile.width), len(parts))
 
     @property
-    def places(self) -> list[int]:
+    def indices(self) -> list[int]:
         """The indices of the frames of this tile, ascending."""
         return sorted(self._parts)
 
-    def add(self, place: int, frame: FramePyramid) -> None:
+    def add(self, index: int, frame: FramePyramid) -> None:
         """Add one of these frames."""
-        light, part = self._light(place), self._parts[place]
+        light, part = self._light(index), self._parts[index]
         inside = part.slices_in(self._tile)
         self._method.take(
             frame.levels[0],
             frame.level_from_frame(0),
-            self._frame_from_canvas[place],
+            self._frame_from_canvas[index],
             self._bending,
             light.gains,
             light.flatness,

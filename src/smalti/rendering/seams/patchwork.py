@@ -65,15 +65,15 @@ class Patchwork:
         for block, chosen in zip(missing, pool.map(self._choose, missing), strict=True):
             self._keep(block, chosen)
 
-    def places(self, window: Window) -> NDArray[np.int32]:
+    def indices(self, window: Window) -> NDArray[np.int32]:
         """Return (h, w): the index of the frame at each pixel, NONE where no frame is.
 
         The window may reach beyond the canvas, where no frame is.
         """
-        places = np.full((window.height, window.width), NONE, dtype=np.int32)
+        indices = np.full((window.height, window.width), NONE, dtype=np.int32)
         inside = window.intersect(self._canvas.window)
         if inside.is_empty:
-            return places
+            return indices
         cells = self._cells_of(inside)
         touching, boxes = self._touching(inside)
         rim = self.lens.rim
@@ -92,9 +92,9 @@ class Patchwork:
             self._feather.is_solid,
             inside.left,
             inside.top,
-            places[inside.slices_in(window)],
+            indices[inside.slices_in(window)],
         )
-        return places
+        return indices
 
     def _cells_of(self, window: Window) -> Window:
         """Return the cells whose centres surround the pixels of a window."""
@@ -147,18 +147,18 @@ class Patchwork:
         around = Window(
             cells.left * self.cell, cells.top * self.cell, cells.width * self.cell, cells.height * self.cell
         )
-        for place, box in zip(*self._touching(around), strict=True):
+        for index, box in zip(*self._touching(around), strict=True):
             first, last = box[:2] // self.cell, -(-box[2:] // self.cell)
-            light = self._exposure.light(place)
+            light = self._exposure.light(index)
             enter(
-                candidates.places,
+                candidates.indices,
                 candidates.merits,
                 candidates.colours,
-                int(place),
-                self._quality[place],
-                survey.frames([int(place)])[0],
+                int(index),
+                self._quality[index],
+                survey.frames([int(index)])[0],
                 self._feather.weights,
-                self.frame_from_canvas[place] @ canvas_from_cell,
+                self.frame_from_canvas[index] @ canvas_from_cell,
                 bending_of(self.lens),
                 survey.cell_from_frame,
                 cells.left,

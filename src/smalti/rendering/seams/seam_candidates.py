@@ -23,7 +23,7 @@ NONE = -1
 class Candidates:
     """The best frames of every cell of a window of cells, in no order."""
 
-    places: NDArray[np.int32]  # (h, w, SLOTS): of the frames, NONE in free slots
+    indices: NDArray[np.int32]  # (h, w, SLOTS): of the frames, NONE in free slots
     merits: NDArray[np.float32]  # (h, w, SLOTS): the higher the better
     colours: NDArray[np.float32]  # (h, w, SLOTS, 4): red, green, blue and sharpness, corrected for light
 
@@ -38,10 +38,10 @@ class Candidates:
 
 @compiled
 def enter(
-    places: NDArray[np.int32],
+    indices: NDArray[np.int32],
     merits: NDArray[np.float32],
     colours: NDArray[np.float32],
-    place: int,
+    index: int,
     quality: float,
     reduced: NDArray[np.uint8],
     weights: NDArray[np.float32],
@@ -71,14 +71,14 @@ def enter(
             merit = np.float32(weight * quality)
             worst = 0
             for slot in range(SLOTS):
-                if places[row, column, slot] == NONE:
+                if indices[row, column, slot] == NONE:
                     worst = slot
                     break
                 if merits[row, column, slot] < merits[row, column, worst]:
                     worst = slot
-            if places[row, column, worst] != NONE and merits[row, column, worst] >= merit:
+            if indices[row, column, worst] != NONE and merits[row, column, worst] >= merit:
                 continue
-            places[row, column, worst] = place
+            indices[row, column, worst] = index
             merits[row, column, worst] = merit
             bright = brighten(flatness, table_from_frame, x, y)
             u, v = position(survey_from_frame, x, y)
@@ -94,7 +94,7 @@ VIEWS = 3
 WELL_INSIDE = 0.3
 """From this weight on, a frame shows a point well."""
 
-LEAST_NEWS = 0.1
+LEAST_NEW_SHARE = 0.1
 """A frame is worth a seam if more than this share of the points it shows well lack views."""
 
 CELLS_ACROSS = 24
@@ -118,18 +118,18 @@ def select_frames(
     step = float(np.median(sides.max(axis=1))) / CELLS_ACROSS
     low = rims.min(axis=(0, 1))
     columns, rows = np.ceil((rims.max(axis=(0, 1)) - low) / step).astype(int) + 1
-    seen_well = np.zeros((rows, columns), dtype=np.int32)
-    seen = np.zeros((rows, columns), dtype=np.bool_)
+    well_covered = np.zeros((rows, columns), dtype=np.int32)
+    covered = np.zeros((rows, columns), dtype=np.bool_)
     taken = []
-    for place in np.lexsort((_spread_out(len(quality)), -np.round(quality, 1))):
-        cells, weight = _cells(mosaic_from_frame[place], lens, rims[place], low, step, weights)
+    for index in np.lexsort((_spread_out(len(quality)), -np.round(quality, 1))):
+        cells, weight = _cells(mosaic_from_frame[index], lens, rims[index], low, step, weights)
         row, column = cells.T
         well = weight >= WELL_INSIDE
-        lacking = well & (seen_well[row, column] < views)
-        if lacking.sum() > LEAST_NEWS * well.sum() or not seen[row, column].all():
-            taken.append(int(place))
-            np.add.at(seen_well, (row[well], column[well]), 1)
-            seen[row, column] = True
+        lacking = well & (well_covered[row, column] < views)
+        if lacking.sum() > LEAST_NEW_SHARE * well.sum() or not covered[row, column].all():
+            taken.append(int(index))
+            np.add.at(well_covered, (row[well], column[well]), 1)
+            covered[row, column] = True
     return np.array(sorted(taken), dtype=np.int64)
 
 
@@ -155,8 +155,8 @@ def _cells(
     columns, rows = np.meshgrid(np.arange(first[0], last[0] + 1), np.arange(first[1], last[1] + 1))
     cells = np.stack([rows.ravel(), columns.ravel()], axis=1)
     points = low + step * cells[:, ::-1]
-    straight = project_points(invert_homographies(mosaic_from_frame), points)
-    in_frame = np.rint(lens.bend(straight)).astype(np.int64)
+    undistorted = project_points(invert_homographies(mosaic_from_frame), points)
+    in_frame = np.rint(lens.bend(undistorted)).astype(np.int64)
     height, width = weights.shape[0] - 2, weights.shape[1] - 2
     inside = (in_frame >= 0).all(axis=1) & (in_frame[:, 0] < width) & (in_frame[:, 1] < height)
     cells, in_frame = cells[inside], in_frame[inside]

@@ -37,20 +37,20 @@ _NEVER = 1e9
 
 def choose_frames(candidates: Candidates) -> NDArray[np.int32]:
     """Return (h, w): the index of the frame at each cell, NONE where no frame is."""
-    costs = _cost_cells(candidates.places, candidates.merits, candidates.colours)
-    seams = _cost_seams(candidates.places, _cost_clashes(candidates.places, candidates.colours))
+    costs = _cost_cells(candidates.indices, candidates.merits, candidates.colours)
+    seams = _cost_seams(candidates.indices, _cost_clashes(candidates.indices, candidates.colours))
     slots = np.argmin(_propagate(costs, seams), axis=0)
-    _polish(candidates.places, costs, seams, slots)
-    chosen = np.take_along_axis(candidates.places, slots[..., None], axis=2)[..., 0]
+    _polish(candidates.indices, costs, seams, slots)
+    chosen = np.take_along_axis(candidates.indices, slots[..., None], axis=2)[..., 0]
     return np.asarray(chosen, dtype=np.int32)
 
 
 @compiled
 def _cost_cells(
-    places: NDArray[np.int32], merits: NDArray[np.float32], colours: NDArray[np.float32]
+    indices: NDArray[np.int32], merits: NDArray[np.float32], colours: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """Return (SLOTS, h, w): the cost of each candidate by itself."""
-    height, width = places.shape[:2]
+    height, width = indices.shape[:2]
     costs = np.full((SLOTS, height, width), np.float32(_NEVER), dtype=np.float32)
     for row in range(height):
         values = np.empty(SLOTS, dtype=np.float32)
@@ -58,14 +58,14 @@ def _cost_cells(
         for column in range(width):
             known, sharpest, best = 0, np.float32(0.0), np.float32(0.0)
             for slot in range(SLOTS):
-                if places[row, column, slot] != NONE:
+                if indices[row, column, slot] != NONE:
                     known += 1
                     sharpest = max(sharpest, colours[row, column, slot, 3])
                     best = max(best, merits[row, column, slot])
             for channel in range(3):
                 n = 0
                 for slot in range(SLOTS):
-                    if places[row, column, slot] != NONE:
+                    if indices[row, column, slot] != NONE:
                         values[n] = colours[row, column, slot, channel]
                         n += 1
                 for k in range(1, n):
@@ -77,7 +77,7 @@ def _cost_cells(
                 if n:
                     middle[channel] = (values[(n - 1) // 2] + values[n // 2]) / np.float32(2.0)
             for slot in range(SLOTS):
-                if places[row, column, slot] == NONE:
+                if indices[row, column, slot] == NONE:
                     continue
                 lost = best - merits[row, column, slot]
                 blurred = np.log2((sharpest + np.float32(2.0)) / (colours[row, column, slot, 3] + np.float32(2.0)))
@@ -92,15 +92,15 @@ def _cost_cells(
 
 
 @compiled
-def _cost_clashes(places: NDArray[np.int32], colours: NDArray[np.float32]) -> NDArray[np.float32]:
+def _cost_clashes(indices: NDArray[np.int32], colours: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return (h, w, SLOTS, SLOTS): the cost at each cell of a seam between two candidates."""
-    height, width = places.shape[:2]
+    height, width = indices.shape[:2]
     clashes = np.zeros((height, width, SLOTS, SLOTS), dtype=np.float32)
     for row in range(height):
         for column in range(width):
             for a in range(SLOTS):
                 for b in range(a):
-                    if places[row, column, a] == NONE or places[row, column, b] == NONE:
+                    if indices[row, column, a] == NONE or indices[row, column, b] == NONE:
                         continue
                     cost = np.float32(_LENGTH)
                     for channel in range(3):
@@ -113,14 +113,14 @@ def _cost_clashes(places: NDArray[np.int32], colours: NDArray[np.float32]) -> ND
 
 
 @compiled
-def _cost_seams(places: NDArray[np.int32], clashes: NDArray[np.float32]) -> NDArray[np.float32]:
+def _cost_seams(indices: NDArray[np.int32], clashes: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return (2, SLOTS, SLOTS, h, w): the cost of candidate a beside b of the cell below (0) or on the right (1)."""
-    height, width = places.shape[:2]
+    height, width = indices.shape[:2]
     seams = np.zeros((2, SLOTS, SLOTS, height, width), dtype=np.float32)
     for way in range(2):
         for row in range(height - 1 + way):
             for column in range(width - way):
-                here, there = places[row, column], places[row + 1 - way, column + way]
+                here, there = indices[row, column], indices[row + 1 - way, column + way]
                 if here[0] == NONE or there[0] == NONE:
                     continue
                 mine, theirs = clashes[row, column], clashes[row + 1 - way, column + way]
@@ -144,27 +144,27 @@ def _cost_seams(places: NDArray[np.int32], clashes: NDArray[np.float32]) -> NDAr
 
 def _propagate(costs: NDArray[np.float32], seams: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return (SLOTS, h, w): the total cost of each candidate after all rounds."""
-    heard = np.zeros((4, *costs.shape), dtype=np.float32)
-    renewed = np.zeros_like(heard)
+    messages = np.zeros((4, *costs.shape), dtype=np.float32)
+    new_messages = np.zeros_like(messages)
     reweighted = seams / np.float32(_IN_TREES)
     total = costs.copy()
     for _ in range(ROUNDS):
-        _pass_on(total, reweighted, heard, renewed)
-        heard, renewed = renewed, heard
-        np.sum(heard, axis=0, out=total)
+        _update_messages(total, reweighted, messages, new_messages)
+        messages, new_messages = new_messages, messages
+        np.sum(messages, axis=0, out=total)
         total *= np.float32(_IN_TREES)
         total += costs
     return total
 
 
 @compiled
-def _pass_on(
+def _update_messages(
     total: NDArray[np.float32],
     seams: NDArray[np.float32],
-    heard: NDArray[np.float32],
-    renewed: NDArray[np.float32],
+    messages: NDArray[np.float32],
+    new_messages: NDArray[np.float32],
 ) -> None:
-    """Fill `renewed` with the messages to every cell from above, below, the left and the right: (4, SLOTS, h, w).
+    """Fill `new_messages` with the messages to every cell from above, below, the left and the right: (4, SLOTS, h, w).
 
     Rows are the innermost loops, because they run on vectors.
     """
@@ -185,10 +185,10 @@ def _pass_on(
             told[:] = np.float32(np.inf)
             for a in range(SLOTS):
                 # All that the neighbour believes, except for the message from here.
-                says = total[a, source, first + shift : last + shift]
-                knew = heard[back, a, source, first + shift : last + shift]
+                belief = total[a, source, first + shift : last + shift]
+                knew = messages[back, a, source, first + shift : last + shift]
                 for n in range(length):
-                    belief[n] = says[n] - knew[n]
+                    belief[n] = belief[n] - knew[n]
                 for b in range(SLOTS):
                     # A seam is stored at its upper or left cell.
                     if direction == 0:
@@ -209,7 +209,7 @@ def _pass_on(
                 for n in range(length):
                     least[n] = mine[n] if mine[n] < least[n] else least[n]
             for b in range(SLOTS):
-                old, new = heard[direction, b, row, first:last], renewed[direction, b, row, first:last]
+                old, new = messages[direction, b, row, first:last], new_messages[direction, b, row, first:last]
                 mine = told[b]
                 for n in range(length):
                     value = mine[n] - least[n]
@@ -218,14 +218,14 @@ def _pass_on(
 
 @compiled
 def _polish(
-    places: NDArray[np.int32], costs: NDArray[np.float32], seams: NDArray[np.float32], slots: NDArray[np.int64]
+    indices: NDArray[np.int32], costs: NDArray[np.float32], seams: NDArray[np.float32], slots: NDArray[np.int64]
 ) -> None:
     """Let every cell take the best candidate given those of its neighbours. This removes specks."""
-    height, width = places.shape[:2]
+    height, width = indices.shape[:2]
     for turn in range(POLISHING):
         for row in range(height):
             for column in range((row + turn) % 2, width, 2):
-                if places[row, column, 0] == NONE:
+                if indices[row, column, 0] == NONE:
                     continue
                 least = np.float32(np.inf)
                 best = slots[row, column]

@@ -27,9 +27,9 @@ def assign_pixels(
     solid: bool,
     left: int,
     top: int,
-    places: NDArray[np.int32],
+    indices: NDArray[np.int32],
 ) -> None:
-    """Fill `places`: of the frames of the four cells around a pixel, the one with the most votes that covers it.
+    """Fill `indices`: of the frames of the four cells around a pixel, the one with the most votes that covers it.
 
     The votes are the weights of linear interpolation, so that seams run smoothly through cells. On the rim of the
     mosaic it may be that none of the four covers the pixel. Then the frame is taken in which the pixel is deepest
@@ -37,7 +37,7 @@ def assign_pixels(
     bottom. `extent` is the extent of a frame in its own undistorted pixels, in the same order. `solid` tells that
     frames have no masked pixels.
     """
-    height, width = places.shape
+    height, width = indices.shape
     votes = np.empty(4, dtype=np.float64)
     frames = np.empty(4, dtype=np.int64)
     near = np.empty(len(touching), dtype=np.int64)
@@ -47,7 +47,7 @@ def assign_pixels(
             block = (left + block_left, top + block_top, left + right - 1, top + bottom - 1)
             only = _only_one(chosen, cells_left, cells_top, cell, block)
             if only >= 0 and solid and _is_inside(frame_from_canvas[only], bending, weights, block):
-                places[block_top:bottom, block_left:right] = only
+                indices[block_top:bottom, block_left:right] = only
                 continue
             nearby = -1
             for row in range(block_top, bottom):
@@ -74,7 +74,7 @@ def assign_pixels(
                             weight = weight_at(weights, x, y)
                             if weight > deepest:
                                 best, deepest = near[n], weight
-                    places[row, column] = best
+                    indices[row, column] = best
 
 
 @compiled
