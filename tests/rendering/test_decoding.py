@@ -16,7 +16,7 @@ from tests.rendering.worlds import HEIGHT, LEAST_BUDGET, WIDTH, WORLDS, paint_sm
 FEW_FRAMES = MemoryBudget(frames=3 * 10**5, chunk=10**5, paintings=1, bands=1)
 
 
-@pytest.mark.parametrize("room", [None, LEAST_BUDGET], ids=["ample", "none"])
+@pytest.mark.parametrize("budget", [None, LEAST_BUDGET], ids=["ample", "none"])
 @pytest.mark.parametrize("blend", BLENDS)
 def test_every_frame_is_decoded_once_to_look_and_once_to_paint(tmp_path, monkeypatch, blend, budget):
     if budget is not None:

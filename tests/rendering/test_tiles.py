@@ -28,7 +28,7 @@ def render_whole(blend: str, masked: bool) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("blend", "masked", "room"),
+    ("blend", "masked", "budget"),
     [
         *((blend, True, "a tile at a time") for blend in BLENDS),
         ("multiband", False, "wide tiles"),
@@ -72,7 +72,7 @@ def test_the_picture_does_not_depend_on_the_memory():
 
 
 @pytest.mark.parametrize(
-    ("room", "rows", "bands"), [(1, 64, 80), (24 * 1000 * 64, 128, 40), (24 * 1000 * 500, 512, 10), (10**12, 2048, 3)]
+    ("budget", "rows", "bands"), [(1, 64, 80), (24 * 1000 * 64, 128, 40), (24 * 1000 * 500, 512, 10), (10**12, 2048, 3)]
 )
 def test_bands_are_as_high_as_there_is_room_for(budget, rows, bands):
     canvas = mosaic_of({0: shift(0, 0), 1: shift(840, 5000)}).canvas()

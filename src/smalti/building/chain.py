@@ -17,41 +17,41 @@ from smalti.project.entries import Role
 from smalti.records import Answer, Expectation, Homographies, Landmarks, Pair
 
 BRIDGES = ((1, 1), (0, 2), (2, 1), (1, 2), (0, 3))
-"""Pairs (n - a, n + b) that are tried where (n, n + 1) failed."""
+"""Pairs (n - a, n + b) to try if (n, n + 1) failed."""
 
 SHORTEST_RUN = 3
-"""Consecutive frames that hold together, from which on the camera was not lost."""
+"""With so many consecutive joined frames, the camera counts as not lost."""
 
 LONGEST_BRIDGED = 3
-"""Frames of no use in a row up to which each is tried by itself; with more, the camera was lost for a while."""
+"""Up to so many unusable frames in a row, each is tried by itself. With more, the camera was lost for a while."""
 
 CROSSINGS = ((0, 0), (2, 2), (0, 4), (4, 0), (4, 4))
-"""Frames before the last one and after the first one by which two runs are joined over what lies between."""
+"""Offsets from the last frame of a run and from the first frame of the next run: pairs that may join the two."""
 
 SPEED_TOLERANCE = 0.05
 """In diagonals of a frame: how much the camera's motion changes from one frame to the next."""
 
 CHECKED_SHARE = 1 / 6
 FEWEST_CHECKS, MOST_CHECKS = 4, 24
-"""Pairs (n, n + 2) that are registered directly to learn how good the two links between them are."""
+"""Pairs (n, n + 2) registered directly, to measure how good the two links between them are."""
 
 SHORTEST_TIE = 8
-"""Frames on: over fewer, links from frame to frame are hardly worse."""
+"""Frames. Over shorter baselines, links from frame to frame are hardly worse."""
 
 FARTHEST_TIED = 0.5
-"""In shorter sides of a frame: how far the camera may have moved meanwhile."""
+"""In shorter sides of a frame: the largest camera motion over a long-baseline link."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """What joins the frames before the first question is asked."""
+    """The links between frames before the first question."""
 
     links: tuple[Landmarks, ...]
-    bridges: tuple[Pair, ...]  # those of the links that lead over a failure
+    bridges: tuple[Pair, ...]  # the links that lead over a failure
 
 
 class Asking(Protocol):
-    """Asks about a pair, in a role, with what is expected of it."""
+    """Asks about a pair, in a role, with an expected map."""
 
     def __call__(self, pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
         """Return the answer."""
@@ -59,10 +59,10 @@ class Asking(Protocol):
 
 
 def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, longest_tie: int = 0) -> Chain:
-    """Register consecutive frames with at most `attempts` questions, and some that tell how good the links are.
+    """Register consecutive frames with at most `attempts` questions, and some pairs that check the links.
 
-    Frames up to `longest_tie` on are registered directly as well, if the matcher can see that far: a link over many
-    frames errs hardly more than one from frame to frame, so that a chain tied by such links drifts far less.
+    Frames up to `longest_tie` apart are registered directly too, if the matcher can do that. Such a long-baseline link
+    errs hardly more than a link from frame to frame, so a chain with them drifts far less.
     """
     links = _follow(frames, outline, ask)
     spare = attempts - (frames - 1)
@@ -90,7 +90,7 @@ def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, lo
 
 
 def _follow(frames: int, outline: Outline, ask: Asking) -> list[Landmarks]:
-    """Register consecutive frames; a camera is expected to go on as it went."""
+    """Register consecutive frames. The camera is expected to continue its motion."""
     links = []
     motion: Expectation | None = None
     for n in range(frames - 1):
@@ -111,7 +111,7 @@ def _parts(frames: int, links: Sequence[Landmarks]) -> NDArray[np.int64]:
 
 
 def _gaps(frames: int, links: Sequence[Landmarks]) -> list[int]:
-    """Return the frames n such that joining each to n + 1, and nothing less, would connect all frames."""
+    """Return the smallest list of frames n such that joining each n to n + 1 would connect all frames."""
     part = _parts(frames, links)
     gaps = []
     for n in range(frames - 1):
@@ -131,7 +131,7 @@ def _lost(frames: int, links: Sequence[Landmarks]) -> list[tuple[range, range]]:
 
 
 def _crossings(frames: int, links: Sequence[Landmarks]) -> Iterator[list[Pair]]:
-    """Yield the pairs by which each two runs may be joined over a stretch in which the camera was lost."""
+    """Yield the pairs that may join two runs over a stretch in which the camera was lost."""
     for before, after in _lost(frames, links):
         yield [
             Pair(before[-1] - back, after[0] + on) for back, on in CROSSINGS if back < len(before) and on < len(after)
@@ -139,7 +139,7 @@ def _crossings(frames: int, links: Sequence[Landmarks]) -> Iterator[list[Pair]]:
 
 
 def _short_gaps(frames: int, links: Sequence[Landmarks]) -> list[int]:
-    """Return the gaps but those beside frames that show nothing for a while."""
+    """Return the gaps, except those beside a series of unusable frames."""
     lost = {n for before, after in _lost(frames, links) for n in range(before[-1], after.start)}
     return [n for n in _gaps(frames, links) if n not in lost]
 
@@ -153,7 +153,7 @@ def _bridges(first: int, frames: int) -> Iterator[Pair]:
 def _checks(
     frames: int, outline: Outline, links: Sequence[Landmarks], tried: set[Pair]
 ) -> list[tuple[Pair, Expectation]]:
-    """Return pairs spread over the sequence, whose frames between are registered, and what the links expect."""
+    """Return pairs spread over the sequence, with registered frames between, and the maps that the links predict."""
     by_pair = {landmarks.pair: landmarks for landmarks in links}
     possible = [
         n
@@ -170,9 +170,9 @@ def _checks(
 
 
 def _ties(frames: int, outline: Outline, links: Sequence[Landmarks], longest: int) -> list[tuple[Pair, Expectation]]:
-    """Return pairs over ever longer stretches, twice as long and half as many each time, and what the links expect.
+    """Return long-baseline pairs, each time twice as long and half as many, and the maps that the links predict.
 
-    Ties of the same length overlap by half, so that two frames near each other always have a short way of ties.
+    Pairs of the same length overlap by half. So two frames near each other always have a short path of such links.
     """
     if longest < SHORTEST_TIE:
         return []
@@ -194,7 +194,7 @@ def _ties(frames: int, outline: Outline, links: Sequence[Landmarks], longest: in
 def _in_reach(
     first: int, outline: Outline, steps: Mapping[int, Homographies], longest: int
 ) -> Iterator[tuple[int, Homographies]]:
-    """Yield the frames on that still show much of what a frame shows, and where the links put them."""
+    """Yield later frames that still show much of what a frame shows, and the maps that the links predict."""
     reach = FARTHEST_TIED * min(outline.width, outline.height)
     first_from_last = np.eye(3)
     for last in range(first, first + longest):

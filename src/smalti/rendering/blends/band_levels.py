@@ -177,7 +177,7 @@ def _add_level(
     colour_sums: NDArray[np.float32],
     weight_sums: NDArray[np.float32],
 ) -> None:
-    """Sample a level where its weights (h, w) are positive, store it in `finer`, and add its difference to `coarser`."""
+    """Sample a level where its weights (h, w) are positive, keep it in `finer`, and add its difference to `coarser`."""
     for row in range(weights.shape[0]):
         y_level = top + row
         above = (y_level >> 1) - coarser_top
