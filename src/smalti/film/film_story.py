@@ -91,7 +91,7 @@ def _read_placements(project: Project, part: int) -> list[Placement]:
     own = [placement for placement in placements if placement.part == part]
     if not own:
         parts = len({placement.part for placement in placements})
-        used = f"it has parts 0 to {parts - 1}" if parts else "nothing was placed"
+        known = f"it has parts 0 to {parts - 1}" if parts else "nothing was placed"
         raise ProjectError(f"{project.folder}: has no mosaic of part {part}; {known}")
     return own
 
