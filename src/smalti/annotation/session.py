@@ -64,7 +64,7 @@ class Session:
         # What the first page asks for is there when it asks.
         _ = self._answer_history.loop.best
         self._matrices: dict[tuple[say.MapKind, int], PairMatrix] = {}  # those of the latest revision
-        self._turn()
+        self._go_to_next()
 
     @classmethod
     def open(
@@ -101,27 +101,27 @@ class Session:
 
     def state(self) -> say.State:
         """Say where things stand."""
-        with self._at_once():
-            clerk, settings = self._auto_answerer, self._opened.settings
-            working = say.Progress(name="the matcher answers", done=clerk.answered, total=0)
+        with self._engine_first():
+            auto_answerer, settings = self._auto_answerer, self._opened.settings
+            working = say.Progress(name="the matcher answers", done=auto_answerer.answered, total=0)
             return describe_state(
                 self._answer_history,
                 self.project,
                 queue=self._queue,
                 target_px=settings.target_px,
-                working=working if clerk.is_working else None,
+                working=working if auto_answerer.is_working else None,
                 sheets=self._pictures.sheets,
             )
 
     def question(self) -> say.Question | None:
         """Return the question that is most worth asking; None while the matcher is at work, or where none is left."""
-        with self._at_once():
+        with self._engine_first():
             best = self._answer_history.loop.best
             return None if best is None or self._auto_answerer.is_working else self._ask(best.pair)
 
     def look(self, i: int, j: int) -> say.Question:
         """Return any pair as a question."""
-        with self._at_once():
+        with self._engine_first():
             return self._ask(self._answer_history.inner(Pair(i, j)))
 
     def propose(self, i: int, j: int) -> say.Proposal:
@@ -132,7 +132,7 @@ class Session:
 
     def forecast(self, i: int, j: int) -> say.Forecast:
         """Say what a yes on a pair would bring, and how many answers the target is away."""
-        with self._at_once():
+        with self._engine_first():
             loop, pair, revision = self._answer_history.loop, self._answer_history.inner(Pair(i, j)), self.revision
             now_px = loop.predicted_error_px
             after_px = error_after_yes_px(loop, pair) if isinstance(loop, ActiveLoop) else None
@@ -149,18 +149,18 @@ class Session:
 
     def mosaic(self) -> say.LiveMosaic:
         """Return where every frame lies."""
-        with self._at_once():
+        with self._engine_first():
             return describe_mosaic(self._answer_history)
 
     def answers(self) -> list[say.AnswerRow]:
         """Return all answers in force."""
-        with self._at_once():
+        with self._engine_first():
             return list_answers(self._answer_history)
 
     def give(self, request: say.GiveAnswer) -> say.Outcome:
         """Keep a person's answer, and return the next question."""
         pair = Pair(request.i, request.j)
-        with self._at_once():
+        with self._engine_first():
             self._answer_history.inner(pair)
             entry = read_answer(request, self._answer_history.role_of(pair), self._answer_history.loop)
             self.project.store.keep_answer(entry, seen_revision=request.seen_revision)
@@ -170,7 +170,7 @@ class Session:
     def remove(self, request: say.RemoveAnswer) -> say.Outcome:
         """Take an answer back. One that the chain was made of is replaced by a person's "cannot tell"."""
         pair = Pair(request.i, request.j)
-        with self._at_once():
+        with self._engine_first():
             self._answer_history.inner(pair)
             role = self._answer_history.role_of(pair)
             if role is Role.LOOP:
@@ -183,21 +183,21 @@ class Session:
 
     def undo(self, request: say.Step) -> say.Outcome:
         """Take back what a person did last."""
-        with self._at_once():
+        with self._engine_first():
             undone = self.project.store.undo(seen_revision=request.seen_revision)
             self._answer_history.take_up()
             return self._outcome(f"undone: {describe_act(undone)}")
 
     def redo(self, request: say.Step) -> say.Outcome:
         """Bring back what was undone last."""
-        with self._at_once():
+        with self._engine_first():
             redone = self.project.store.redo(seen_revision=request.seen_revision)
             self._answer_history.take_up()
             return self._outcome(f"redone: {describe_act(redone)}")
 
     def conflict(self, error: ChangedMeanwhileError) -> say.Conflict:
         """Say what somebody else did in the meantime."""
-        with self._at_once():
+        with self._engine_first():
             pair = error.pair
             known = None if pair is None else self._answer_history.history.answer_of(pair)
             return say.Conflict(
@@ -211,7 +211,7 @@ class Session:
     def check(self, request: say.CheckLandmarks) -> say.Checked:
         """Tell what is wrong with landmarks, and whether they would contradict what is known."""
         pair = Pair(request.i, request.j)
-        with self._at_once():
+        with self._engine_first():
             inner, loop = self._answer_history.inner(pair), self._answer_history.loop
             try:
                 landmarks = read_landmarks(pair, request.landmarks, loop)
@@ -223,7 +223,7 @@ class Session:
             after = loop.record(answer)
             found = find_contradiction(loop, after, answer, self._answer_history.state_history.surprises())
             if self._queue is say.Queue.ALL or not self._auto_answerer.is_working:
-                self._precomputation.foresee(self._answer_history.state_history.now, answer, after)
+                self._precomputation.precompute_answer(self._answer_history.state_history.now, answer, after)
             return say.Checked(
                 problem=None, contradiction=None if found is None else in_words(found, self._answer_history)
             )
@@ -235,7 +235,7 @@ class Session:
 
     def pair_map(self, kind: say.MapKind, row: int, column: int, frames: int, size: int) -> say.PairMap:
         """Return a window of a matrix over all pairs."""
-        with self._at_once():
+        with self._engine_first():
             revision = self.revision
             if (kind, revision) not in self._matrices:
                 self._matrices = {known: matrix for known, matrix in self._matrices.items() if known[1] == revision}
@@ -258,7 +258,7 @@ class Session:
 
     def export(self, name: str) -> tuple[str, bytes | Path]:
         """Return a file for other programs by its name: its media type and content, a path if it is to be deleted."""
-        with self._at_once():
+        with self._engine_first():
             placed = largest_part(self._answer_history)
         # Another handle on the same files: a source is read by one thread at a time.
         with self._opened.again() as project:
@@ -266,12 +266,12 @@ class Session:
 
     def finish(self, progress: Progress) -> None:
         """Finish the mosaic by the answers so far, render it and report; people may go on answering meanwhile."""
-        with self._at_once():
+        with self._engine_first():
             loop, revision = self._answer_history.loop, self.revision
         with self._opened.again() as project:
-            preparation = self._opened.lay_again(project, Silence())
+            preparation = self._opened.prepare_again(project, Silence())
             deliver(project, preparation, loop, progress, revision)
-        with self._at_once():
+        with self._engine_first():
             self._answer_history.take_up()
         self._on_change()
 
@@ -291,7 +291,7 @@ class Session:
             return None
         bounds, count = bounds_ahead_px(loop), 0
         while True:
-            with self._at_once():
+            with self._engine_first():
                 bound_px = next(bounds, None)
             if bound_px is None:
                 return max(count - 1, 0), True
@@ -300,7 +300,7 @@ class Session:
             count += 1
 
     @contextmanager
-    def _at_once(self) -> Iterator[None]:
+    def _engine_first(self) -> Iterator[None]:
         """Have the engine for oneself, before what is computed ahead."""
         self._precomputation.wait()
         with self._engine:
@@ -333,11 +333,11 @@ class Session:
                 state_history.before.loop, state_history.now.loop, answer, state_history.earlier_surprises()
             )
             contradiction = None if found is None else in_words(found, self._answer_history)
-        self._turn()
+        self._go_to_next()
         self._on_change()
         return say.Outcome(state=self.state(), question=self.question(), contradiction=contradiction, done=done)
 
-    def _turn(self) -> None:
+    def _go_to_next(self) -> None:
         """Turn to the next question: the matcher takes it if it may, otherwise what may follow is computed ahead."""
         if self._queue is say.Queue.DOUBTFUL:
             self._auto_answerer.work(self.project.store, self._on_change, self._after_auto_answer)
