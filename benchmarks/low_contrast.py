@@ -53,7 +53,7 @@ from smalti_lab.endoscopy.endoscope_settings import EndoscopeSettings
 from smalti_lab.experiments.methods import SMALTI, FrameMaps, Loop, Method, finish_each_its_own_way
 from smalti_lab.simulated_agents import SimulatedPerson
 from smalti_lab.synthetic.scene import load_scene
-from smalti_lab.synthetic.truth import measure_sights
+from smalti_lab.synthetic.truth import measure_common_points
 
 DATA = Path(os.environ.get("SMALTI_DATA", "../shared/data"))
 SCENES = ("IDRiD_10.jpg", "nasa_Apollo_8__Lunar_Crater.jpg", "nasa_bluemarble_ng_5400x2700.jpg")
@@ -83,9 +83,13 @@ class Recorded(EndoscopeSequence):
 
     def error_px(self, maps: Homographies, frames: Sequence[int], lens: Lens) -> float:
         """Return the RMS error against the truth, in straight pixels of frame i."""
-        sights = self._sights[1]
-        straight = replace(sights, points_i=lens.straighten(sights.points_i), points_j=lens.straighten(sights.points_j))
-        return float(measure_sights(maps, straight, len(self), frames).rms)
+        common_points = self._common_points[1]
+        straight = replace(
+            common_points,
+            points_i=lens.straighten(common_points.points_i),
+            points_j=lens.straighten(common_points.points_j),
+        )
+        return float(measure_common_points(maps, straight, len(self), frames).rms)
 
 
 @dataclass(frozen=True, slots=True)

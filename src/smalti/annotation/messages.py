@@ -101,7 +101,7 @@ class SnapPoint(Message):
     y_j: Coordinate
     moving: Side
     i_from_j: Map  # affine approximation near the point, as far as it is known
-    radius: Annotated[float, Field(gt=0, le=200)] = 12.0  # of the search, px of the moving frame
+    radius: Annotated[float, Field(gt=0, le=200)] = 12.0  # px of the moving frame that are searched
 
 
 # Responses of the program.

@@ -106,8 +106,8 @@ class Caption:
         words = self._words[moment.before] if moment.has_begun else CHAIN
         pen.text((margin, middle), words, fill=WORDS, font=self._font, anchor="lm")
         if before.loop_error_px is not None and after.loop_error_px is not None:
-            words = describe_error(_between(before.loop_error_px, after.loop_error_px, moment.share))
-            pen.text((self._width - margin, middle), words, fill=QUIET_WORDS, font=self._font, anchor="rm")
+            error = describe_error(_between(before.loop_error_px, after.loop_error_px, moment.share))
+            pen.text((self._width - margin, middle), error, fill=QUIET_WORDS, font=self._font, anchor="rm")
         thickness = max(2, self._height // 16)
         pen.rectangle((0, 0, self._width, thickness - 1), fill=RAIL)
         answers = _between(before.answers, after.answers, moment.share)

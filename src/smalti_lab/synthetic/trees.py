@@ -1,4 +1,4 @@
-"""Trees: where they stand, their crowns and their shadows."""
+"""Trees: their positions, crowns and shadows."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ GREENS = np.array([(74, 104, 48), (92, 118, 54), (60, 88, 46), (106, 124, 62), (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trees:
-    """Crowns as discs, to be painted in their order."""
+    """Crowns as discs, painted in their order."""
 
     centres: Points  # (n, 2)
     radii: NDArray[np.float64]  # (n,)
 
     def where_free(self, taken: NDArray[np.uint8]) -> Trees:
-        """Leave out those outside the picture and those on a road, on water or on a house."""
+        """Leave out trees outside the picture, on a road, on water or on a house."""
         x, y = np.floor(self.centres).astype(int).T
         inside = (x >= 0) & (y >= 0) & (x < taken.shape[1]) & (y < taken.shape[0])
         inside[inside] = taken[y[inside], x[inside]] == 0
@@ -48,7 +48,7 @@ def plant(parcels: Sequence[Parcel], waters: Sequence[Points], houses: Points, r
 
 
 def draw_tree_shadows(shade: NDArray[np.uint8], trees: Trees, rough: NDArray[np.float32], shadow: int) -> None:
-    """Darken what the trees keep the sun from."""
+    """Darken the shadows of the trees."""
     _throw(shade, trees.centres + 0.8 * trees.radii[:, None], trees.radii, rough, shadow)
 
 
@@ -106,7 +106,7 @@ def _alone(parcels: Sequence[Parcel], rng: np.random.Generator) -> Group:
 
 
 def _inside(border: Points, points: Points) -> NDArray[np.bool_]:
-    """Tell which points lie in a polygon: those from which a ray to the right crosses it an odd number of times."""
+    """Tell which points lie in a polygon. A ray from such a point to the right crosses it an odd number of times."""
     inside = np.zeros(len(points), bool)
     for (x0, y0), (x1, y1) in zip(border, np.roll(border, -1, axis=0), strict=True):
         if y0 != y1:

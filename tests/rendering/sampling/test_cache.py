@@ -45,7 +45,7 @@ def test_every_call_gives_its_frames_in_order_and_each_is_decoded_once_whatever_
             for place, frame in cache.read_many(wanted, always):
                 assert len(frame.levels) == 2
                 assert all((level == place).all() for level in frame.levels)
-                assert sum(kept.nbytes for kept in cache._kept.values()) == cache._bytes <= budget * BYTES
+                assert sum(kept.nbytes for kept in cache._in_memory.values()) == cache._bytes <= budget * BYTES
                 given_places.append(place)
             assert given_places == sorted(wanted)
     assert sorted(reader.decoded) == sorted({10 + place for wanted in calls for place in wanted})
@@ -56,8 +56,8 @@ def test_a_frame_that_is_wanted_no_more_is_kept_neither_in_memory_nor_on_disk(tm
     reader = frames(4)
     cache = cache_of(reader, tmp_path, 1)
     list(cache.read_many([0, 1, 2, 3], lambda place: place == 2))
-    assert list(cache._kept) == [2]
-    assert not cache._aside
+    assert list(cache._in_memory) == [2]
+    assert not cache._on_disk
     list(cache.read_many([0, 2], lambda place: False))
     assert reader.decoded == [10, 11, 12, 13, 10]
 
@@ -68,7 +68,7 @@ def test_a_frame_still_needed_does_not_make_room_for_one_read_before_it(tmp_path
     list(cache.read_many([8, 9], always))
     for place, _ in cache.read_many([1, 2, 3, 8, 9], always):
         if place < 8:
-            assert {8, 9} <= set(cache._kept)
+            assert {8, 9} <= set(cache._in_memory)
     assert len(reader.decoded) == 5
 
 

@@ -68,7 +68,7 @@ export interface SnapPoint {
   moving: Side;
   /** affine approximation near the point, as far as it is known */
   i_from_j: number[];
-  /** of the search, px of the moving frame */
+  /** px of the moving frame that are searched */
   radius?: number;
 }
 

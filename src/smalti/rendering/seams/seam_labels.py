@@ -169,7 +169,7 @@ def _update_messages(
     Rows are the innermost loops, because they run on vectors.
     """
     _, height, width = total.shape
-    told = np.empty((SLOTS, width), dtype=np.float32)
+    lowest_cost = np.empty((SLOTS, width), dtype=np.float32)
     belief = np.empty(width, dtype=np.float32)
     least = np.empty(width, dtype=np.float32)
     for row in range(height):
@@ -182,13 +182,13 @@ def _update_messages(
             shift = (0, 0, -1, 1)[direction]
             first, last = max(0, -shift), width - max(0, shift)
             length = last - first
-            told[:] = np.float32(np.inf)
+            lowest_cost[:] = np.float32(np.inf)
             for a in range(SLOTS):
                 # All that the neighbour believes, except for the message from here.
-                belief = total[a, source, first + shift : last + shift]
-                knew = messages[back, a, source, first + shift : last + shift]
+                total_there = total[a, source, first + shift : last + shift]
+                sent = messages[back, a, source, first + shift : last + shift]
                 for n in range(length):
-                    belief[n] = belief[n] - knew[n]
+                    belief[n] = total_there[n] - sent[n]
                 for b in range(SLOTS):
                     # A seam is stored at its upper or left cell.
                     if direction == 0:
@@ -199,18 +199,18 @@ def _update_messages(
                         cost = seams[1, a, b, row]
                     else:
                         cost = seams[1, b, a, row]
-                    mine = told[b]
+                    mine = lowest_cost[b]
                     for n in range(length):
                         value = belief[n] + cost[n]
                         mine[n] = value if value < mine[n] else mine[n]
-            least[:] = told[0]
+            least[:] = lowest_cost[0]
             for b in range(1, SLOTS):
-                mine = told[b]
+                mine = lowest_cost[b]
                 for n in range(length):
                     least[n] = mine[n] if mine[n] < least[n] else least[n]
             for b in range(SLOTS):
                 old, new = messages[direction, b, row, first:last], new_messages[direction, b, row, first:last]
-                mine = told[b]
+                mine = lowest_cost[b]
                 for n in range(length):
                     value = mine[n] - least[n]
                     new[n] = value + np.float32(_DAMPING) * (old[n] - value)
