@@ -1,24 +1,25 @@
-"""How few answers could do: designs by exact linear theory, and the error that no design can go below.
+"""The smallest possible number of answers: designs by exact linear theory, and a lower bound of the error.
 
     python benchmarks/design.py [--frames 300] [--level 1.41] [--wander SEED]
     python benchmarks/design.py --sets brighton,caliterra,raster:120 [--likely] [--after 20] [--keep DIR]
 
-Without --sets, on the raster or that path, all overlapping pairs and their landmarks being known: the error (the
-paper's, expected) after so many evenly spaced rungs, and after so many greedy ones.
+Without --sets, on the raster or that path, all overlapping pairs and their landmarks are known. Printed is the error
+(the paper's, expected) after so many evenly spaced rungs, and after so many greedy ones.
 
-With --sets, K questions are chosen together, at a state of Smalti's own engine: before any answer, or after as many
-as --after says. Errors are those that Smalti lowers (`suggestion/lessons.py`), summed over all pairs that matter.
+With --sets, K questions are chosen together at a state of Smalti's own engine: before any answer, or after as many as
+--after says. Errors are those that Smalti lowers (`suggestion/expected_gain.py`), summed over all pairs that matter.
 
 - *greedy* is Smalti's joint choice: each question is the best if those before it are answered. *Exact greedy* is the
   same without random loads.
-- The relaxation may answer any question by a part, K in all. *Largest weights* are the K largest parts; *spaced* are K
+- The relaxation may answer any question by a part, K in all. *Largest weights* are the K largest parts. *Spaced* are K
   questions at even steps of the sum of its parts, in the order of their frames, because neighbours share an answer.
 - *exchanged*: questions are replaced one by one while that lowers the error (Fedorov's exchange).
-- *bound* is the error that no K answers can go below, by the duality gap of the relaxation.
+- *bound* is a lower bound of the error of any K answers, by the duality gap of the relaxation.
 
-The candidates are the pairs that would get a yes, and the pairs that matter those that overlap. With --likely nobody
-knows: both are weighted by their probability, as Smalti sees them. *Real* is the error of the delivered mosaic with the
-matcher's answers to the chosen questions, and *one by one* that of Smalti, which chooses each when it knows the last.
+The candidates are the pairs that would get a yes, and the pairs that matter are those that overlap. With --likely this
+is not known: both are weighted by their probability, as in Smalti. *Real* is the error of the delivered mosaic with the
+matcher's answers to the chosen questions. *One by one* is the error of Smalti, which chooses each question after the
+last answer.
 """
 
 from __future__ import annotations
@@ -51,14 +52,14 @@ from smalti_lab.experiments.wander import wander
 from smalti_lab.experiments.worlds import OUTLINE, World, raster
 
 GAUGE_DIRECTIONS = 100.0
-"""Information that holds the first frame."""
+"""Information that fixes the first frame."""
 
 ENOUGH_GAP = 0.01
-"""Of the squared error: the relaxation is solved when its duality gap is smaller."""
+"""Fraction of the squared error. The relaxation is solved when its duality gap is smaller."""
 
 MOST_EXCHANGES = 3000
 AFRESH = 50
-"""Exchanges after which the covariance is computed anew, for the sake of its digits."""
+"""Exchanges after which the covariance is computed again, against rounding errors."""
 
 STEPS = np.linspace(0.0, 1.0, 33)
 SWEEPS = 4
@@ -66,7 +67,7 @@ SWEEPS = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What is known after some links: H, H M H, and tr(M H)."""
+    """The state of knowledge after some links: H, H M H, and tr(M H)."""
 
     covariance: NDArray[np.float64]
     swayed: NDArray[np.float64]
@@ -84,7 +85,7 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Candidates, and what a yes to each would measure, in a linear model."""
+    """Candidates, and the measurement of a yes to each, in a linear model."""
 
     pairs: PairNumbers  # (n, 2)
     rows: NDArray[np.float64]  # (n, rows, 2 f): A, by the increments of both frames, over the noise
@@ -93,7 +94,7 @@ class Design:
 
     @classmethod
     def of_world(cls, world: World) -> Design:
-        """Take a world, and the paper's error: the chain and all landmarks are known, maps are affine."""
+        """Take a world and the paper's error: the chain and all landmarks are known, maps are affine."""
         pairs, moments = world.moments
         unit_from_pixels = np.vstack([OUTLINE.unit_from_pixels, [0.0, 0.0, 1.0]])
         roots = np.linalg.cholesky(unit_from_pixels @ moments @ unit_from_pixels.T)
@@ -108,7 +109,7 @@ class Design:
 
     @classmethod
     def of_lessons(cls, expected_gain: ExpectedGain, mattering: SurveyedPairs, weight: NDArray[np.float64]) -> Design:
-        """Take what Smalti knows of candidates, and all pairs that matter (m,) instead of a sample."""
+        """Take Smalti's candidates, and all pairs that matter (m,) instead of a sample."""
         links, known = expected_gain.links, expected_gain.covariance
         rows = np.concatenate([links.by_i, links.by_j], axis=2) * np.sqrt(expected_gain.likely)[:, None, None]
         middles = shared_points(mattering.centres, known.outline)[0].mean(axis=1, keepdims=True)
@@ -120,11 +121,11 @@ class Design:
 
     @cached_property
     def start(self) -> Known:
-        """What is known before any answer."""
+        """The state of knowledge before any answer."""
         return Known.of(self.covariance, self.matter)
 
     def after(self, weights: NDArray[np.float64]) -> Known:
-        """Return what is known after links, each by a part (n,)."""
+        """Return the state of knowledge after links, each by a part (n,)."""
         some = np.flatnonzero(weights)
         rows = self.rows[some] * np.sqrt(weights[some])[:, None, None]
         frames = len(self.covariance) // (self.rows.shape[2] // 2)
@@ -134,11 +135,11 @@ class Design:
         return Known.of((covariance + covariance.T) / 2.0, self.matter)
 
     def after_all(self, chosen: Sequence[int]) -> Known:
-        """Return what is known after some links."""
+        """Return the state of knowledge after some links."""
         return self.after(np.bincount(chosen, minlength=len(self.pairs)).astype(np.float64))
 
     def add(self, known: Known, links: Sequence[int], parts: Sequence[float]) -> Known:
-        """Return what is known if so large a part of links is added; a negative one is taken away."""
+        """Return the state of knowledge after this part of links is added. A negative part is removed."""
         crossed, told, own, sway = self._of_links(known, links)
         inner = _inner(own, np.repeat(parts, self.rows.shape[1]))
         lowered = crossed @ inner
@@ -149,7 +150,7 @@ class Design:
         )
 
     def rates(self, known: Known) -> NDArray[np.float64]:
-        """Return how fast the squared error falls with the part of each link (n,)."""
+        """Return the derivative of the decrease of the squared error by the part of each link (n,)."""
         rates: NDArray[np.float64] = np.trace(self._within(known.swayed), axis1=1, axis2=2)
         return rates
 
@@ -161,14 +162,14 @@ class Design:
         return gains
 
     def greedy(self, count: int, level_px: float = 0.0) -> tuple[list[int], list[float]]:
-        """Return the best links one by one, until they are so many or reach a level, and the errors after each."""
+        """Return the best links one by one, up to a count or a level, and the errors after each."""
         known, chosen = self.start, list[int]()
         errors = [known.error_px]
         while len(chosen) < min(count, len(self.pairs)) and errors[-1] > level_px:
             gains = self.gains(known)
             gains[chosen] = -np.inf
             chosen.append(int(np.argmax(gains)))
-            # Little is left of large numbers: their products are computed anew.
+            # Differences of large numbers lose digits, so the products are computed again.
             known = Known.of(self.add(known, chosen[-1:], [1.0]).covariance, self.matter)
             errors.append(known.error_px)
         return chosen, errors
@@ -193,10 +194,10 @@ class Design:
     def relaxed(self, first: Sequence[int]) -> tuple[NDArray[np.float64], float]:
         """Return the parts (n,) of links, as many in all as those to begin with, and a bound of the error, px.
 
-        f = tr(M (S + Σ w A^T A)⁻¹) is convex in w, so that it is nowhere below its tangent, whose lowest value, at the
-        links of the largest rates, is a bound for every choice. Frank-Wolfe moves towards these; here it moves part of
-        the link of the smallest rate to that of the largest (pairwise Frank-Wolfe, or vertex exchange), as far as that
-        lowers f, which needs no new factor.
+        f = tr(M (S + Σ w A^T A)⁻¹) is convex in w, so it is nowhere below its tangent. The lowest value of the tangent,
+        at the links of the largest rates, is a bound for every choice. Frank-Wolfe moves towards these links. Here it
+        moves part of the link of the smallest rate to that of the largest (pairwise Frank-Wolfe, or vertex exchange),
+        as far as that lowers f, which needs no new factor.
         """
         count = len(first)
         weights = np.bincount(first, minlength=len(self.pairs)).astype(np.float64)
@@ -248,7 +249,7 @@ class Design:
         return crossed, told, own, sway
 
     def _exchange(self, known: Known, gaining: int, losing: int, most: float) -> float:
-        """Return which part to move from one link to another, so that the error is lowest."""
+        """Return the part to move from one link to another for the lowest error."""
         *_, own, sway = self._of_links(known, [gaining, losing])
         sign = np.repeat([1.0, -1.0], self.rows.shape[1])
         low, high = 0.0, most
@@ -261,12 +262,12 @@ class Design:
 
 
 def _inner(own: NDArray[np.float64], parts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (J⁻¹ + Q)⁻¹ = J (I + Q J)⁻¹, J having parts (..., m) on its diagonal."""
+    """Return (J⁻¹ + Q)⁻¹ = J (I + Q J)⁻¹, with parts (..., m) on the diagonal of J."""
     return np.asarray(parts[..., :, None] * np.linalg.inv(np.eye(len(own)) + own * parts[..., None, :]))
 
 
 def columns(pairs: PairNumbers, freedom: int) -> NDArray[np.int64]:
-    """Return where the increments of both frames are (n, 2 f)."""
+    """Return the columns of the increments of both frames (n, 2 f)."""
     return np.asarray((freedom * pairs[:, :, None] + np.arange(freedom)).reshape(-1, 2 * freedom))
 
 
@@ -280,7 +281,7 @@ def information(pairs: PairNumbers, rows: NDArray[np.float64], frames: int) -> c
 
 
 def residual_rows(i_from_j: Transforms, roots: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how the residuals (P - T̂) R of links change with δ of their frames, P δ_j - δ_i P: (n, 6, 12)."""
+    """Return the derivative of the residuals (P - T̂) R of links by δ of their frames, P δ_j - δ_i P: (n, 6, 12)."""
     mapped = np.concatenate([i_from_j @ roots, roots[:, 2:]], axis=1)
     by_i, by_j = np.zeros((2, len(roots), 2, 3, 2, 3))  # residual (row, point) by entry (row, column)
     for row in range(2):
@@ -291,21 +292,21 @@ def residual_rows(i_from_j: Transforms, roots: NDArray[np.float64]) -> NDArray[n
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """K questions chosen in each way at one state; errors in px, those of each way in the order of `WAYS`."""
+    """K questions chosen in each way at one state. Errors in px, those of each way in the order of `WAYS`."""
 
     now_px: float
     expected_px: tuple[float, ...]
     bound_px: float
     real_px: tuple[float, ...]
     one_by_one_px: float
-    seconds: float  # that the relaxation took
+    seconds: float  # of the relaxation
 
 
 WAYS = ("greedy", "exact greedy", "exact greedy, exchanged", "largest weights", "spaced", "spaced, exchanged")
 
 
 def compare(experiment: Experiment, seed: int, counts: Sequence[int], before: int, likely: bool) -> list[Choice]:
-    """Choose questions in every way, after as many answers as told, and ask them."""
+    """Choose questions in every way, after so many answers, and ask them."""
     agent = experiment.agent(seed, chain_noise=1.0)
     method = Method(SMALTI, "projective")
     start = experiment.start(agent, experiment.external, method, StopRule(budget=before + max(counts)))
@@ -340,9 +341,9 @@ def compare(experiment: Experiment, seed: int, counts: Sequence[int], before: in
 
 
 def look(view: View, overlapping: PairNumbers | None) -> tuple[ExpectedGain, SurveyedPairs, NDArray[np.float64]]:
-    """Return what candidates would teach, and the pairs that matter with their weights.
+    """Return the expected gain of candidates, and the pairs that matter with their weights.
 
-    Where it is known which pairs overlap, candidates are those of them that may be asked.
+    If the overlapping pairs are known, the candidates are those of them that may be asked.
     """
     if overlapping is None:
         prospect = CandidatePairs.of(view)
@@ -362,14 +363,14 @@ def largest(weights: NDArray[np.float64], count: int) -> list[int]:
 
 
 def spaced_by(weights: NDArray[np.float64], count: int) -> list[int]:
-    """Return links at even steps of the sum of weights, in the order of their frames: neighbours share one."""
+    """Return links at even steps of the sum of weights, in the order of their frames. Neighbours share one."""
     reached = np.cumsum(weights)
     chosen: list[int] = np.searchsorted(reached, (np.arange(count) + 0.5) * reached[-1] / count).tolist()
     return chosen
 
 
 def real_error(experiment: Experiment, state: ActiveLoop, pairs: PairNumbers, agent: Agent) -> float:
-    """Return the error of the mosaic that answers to these questions make."""
+    """Return the error of the mosaic with the answers to these questions."""
     answered = state.replay(agent.answer(Pair(int(i), int(j))) for i, j in pairs)
     return experiment.relative_rmsd(FrameMaps.delivered(answered))
 
@@ -416,7 +417,7 @@ def print_level(design: Design, level_px: float, with_rungs: bool) -> None:
 
 
 def main() -> None:
-    """Print how few answers could do."""
+    """Print the smallest numbers of answers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--frames", type=int, metavar="N", help="of the raster (300) or the path (600)")
     parser.add_argument("--level", type=float, default=1.41, metavar="PX", help="the error to reach (1.41)")
