@@ -44,6 +44,12 @@ def replacing(path: Path) -> Iterator[io.BufferedWriter]:
         raise
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in UTF-8, whole or not at all."""
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
     """Give a folder beside `path` to fill, which takes its place once all went well and vanishes otherwise."""
@@ -149,15 +155,3 @@ def _exchange(part: Path, path: Path, old: Path) -> None:
         with suppress(FileNotFoundError):
             old.rename(path)
         raise
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file beside its place and move it there."""
-    unfinished = path.with_name(path.name + ".part")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-        raise OutputError(f"{path}: cannot be written ({error.strerror}); make room or check the rights") from None
