@@ -69,8 +69,11 @@ def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, lo
     bridges: list[Pair] = []
     tried: set[Pair] = set()
     part = _parts(frames, links)
-    for ways in (*_crossings(frames, links), *(_bridges(first, frames) for first in _short_gaps(frames, links))):
-        for pair in ways:
+    for pairs_to_try in (
+        *_crossings(frames, links),
+        *(_bridges(first, frames) for first in _short_gaps(frames, links)),
+    ):
+        for pair in pairs_to_try:
             if spare <= 0 or pair in tried or part[pair.i] == part[pair.j]:
                 continue
             spare -= 1
@@ -126,8 +129,8 @@ def _lost(frames: int, links: Sequence[Landmarks]) -> list[tuple[range, range]]:
     have = {landmarks.pair for landmarks in links}
     breaks = [n + 1 for n in range(frames - 1) if Pair(n, n + 1) not in have]
     runs = [range(*ends) for ends in pairwise([0, *breaks, frames])]
-    held = [run for run in runs if len(run) >= SHORTEST_RUN]
-    return [(before, after) for before, after in pairwise(held) if after.start - before.stop > LONGEST_BRIDGED]
+    long_runs = [run for run in runs if len(run) >= SHORTEST_RUN]
+    return [(before, after) for before, after in pairwise(long_runs) if after.start - before.stop > LONGEST_BRIDGED]
 
 
 def _crossings(frames: int, links: Sequence[Landmarks]) -> Iterator[list[Pair]]:

@@ -18,6 +18,14 @@ from smalti.records import Homographies, Pair, Points
 
 PATH_STRENGTH = 0.45
 
+BACKGROUND = (22, 25, 30)
+CAPTION_BACKGROUND = (14, 16, 20)
+RAIL = (38, 43, 51)
+WORDS = (226, 229, 233)
+QUIET_WORDS = (139, 147, 158)
+PATH = (240, 242, 245)
+ANSWER = (255, 184, 77)
+
 AFTERGLOW_SECONDS = 0.5
 """The outlines of an answer's frames fade after its step, so that they do not flicker when many answers follow."""
 
@@ -172,12 +180,3 @@ def _mix_in(picture: NDArray[np.uint8], strengths: NDArray[np.uint8], colour: ND
                 for channel in range(3):
                     old = np.float32(picture[row, column, channel])
                     picture[row, column, channel] = np.uint8(old + share * (colour[channel] - old) + np.float32(0.5))
-
-
-BACKGROUND = (22, 25, 30)
-CAPTION_BACKGROUND = (14, 16, 20)
-RAIL = (38, 43, 51)
-WORDS = (226, 229, 233)
-QUIET_WORDS = (139, 147, 158)
-PATH = (240, 242, 245)
-ANSWER = (255, 184, 77)

@@ -42,7 +42,7 @@ def make_app(dispatcher: Dispatcher, guard: Guard, page: Mapping[str, PageFile] 
 
 
 def _sending(file: PageFile) -> Callable[[Request], Awaitable[Response]]:
-    headers = {"Cache-Control": "public, max-age=31536000, immutable"} if file.lasting else {}
+    headers = {"Cache-Control": "public, max-age=31536000, immutable"} if file.immutable else {}
 
     async def send(request: Request) -> Response:
         return Response(file.content, media_type=file.media_type, headers=headers)
@@ -72,7 +72,7 @@ class PageFile:
 
     content: bytes
     media_type: str
-    lasting: bool  # the browser need not ask again
+    immutable: bool  # the browser need not ask again
 
 
 def read_page(folder: Traversable | None = None) -> dict[str, PageFile]:

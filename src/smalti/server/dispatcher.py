@@ -45,8 +45,10 @@ class ConflictError(SmaltiError):
 class Dispatcher:
     """Passes requests to the right thread, and tells every open page what has changed."""
 
-    def __init__(self, name: str, source: str, queue: Queue, *, edition: str, beside: Progress | None = None) -> None:
-        """`edition` names this run of the program. `beside` shows progress outside the page too."""
+    def __init__(
+        self, name: str, source: str, queue: Queue, *, edition: str, other_progress: Progress | None = None
+    ) -> None:
+        """`edition` names this run of the program. `other_progress` shows progress outside the page too."""
         self.edition = edition
         self.bulletin = Bulletin(Notice(revision=0, stage=Stage.PREPARING, progress=None))
         self._waiting = State(revision=0, stage=Stage.PREPARING, name=name, source=source, queue=queue)
@@ -54,7 +56,7 @@ class Dispatcher:
         self._stage = Stage.PREPARING
         self._progress: messages.Progress | None = None
         self._failure: str | None = None
-        self._shown = PageProgress(self._advance, Silence() if beside is None else beside)
+        self._shown = PageProgress(self._advance, Silence() if other_progress is None else other_progress)
         self._threads = Threads()
 
     @property
@@ -77,10 +79,10 @@ class Dispatcher:
     async def state(self) -> State:
         """Return the state, with or without a session."""
         if self._session is None:
-            return self.tell(self._waiting)
-        return self.tell(await self.ask(lambda session: session.state()))
+            return self.with_stage(self._waiting)
+        return self.with_stage(await self.ask(lambda session: session.state()))
 
-    def tell(self, state: State) -> State:
+    def with_stage(self, state: State) -> State:
         """Return the session's state with the current stage of the program."""
         progress = state.progress if self._progress is None else self._progress
         return state.model_copy(update={"stage": self._stage, "progress": progress, "failure": self._failure})
@@ -98,7 +100,7 @@ class Dispatcher:
                 return do(session)
             except ChangedMeanwhileError as error:
                 conflict = session.conflict(error)
-                raise ConflictError(conflict.model_copy(update={"state": self.tell(conflict.state)})) from None
+                raise ConflictError(conflict.model_copy(update={"state": self.with_stage(conflict.state)})) from None
 
         return await self.ask(attempt)
 
@@ -115,14 +117,14 @@ class Dispatcher:
     async def export(self, do: Callable[[Session], T]) -> T:
         """Make a file."""
         session = self._ready()
-        return await self._await(self._threads.aside.submit(lambda: do(session)))
+        return await self._await(self._threads.background.submit(lambda: do(session)))
 
     async def finish(self) -> State:
         """Begin to finish and render the mosaic, unless this is already running."""
         session = self._ready()
         if self._stage is not Stage.FINISHING:
             self._enter(Stage.FINISHING)
-            self._threads.aside.submit(lambda: self._finish(session))
+            self._threads.background.submit(lambda: self._finish(session))
         return await self.state()
 
     async def leave(self) -> None:
@@ -228,7 +230,7 @@ class Threads:
         self.engine = Worker("engine")
         self.opinions = Worker("opinions")
         self.pictures = Worker("pictures")
-        self.aside = Worker("aside")
+        self.background = Worker("background")
         self.are_ending = False
         self._awaited: set[asyncio.Future[Any]] = set()
 
@@ -252,7 +254,7 @@ class Threads:
     def close(self, last: Callable[[], None], patience_seconds: float) -> bool:
         """End all work and do a last thing. Return False if that takes too long and a thread is still running."""
         self.are_ending = True
-        workers = (self.engine, self.opinions, self.pictures, self.aside)
+        workers = (self.engine, self.opinions, self.pictures, self.background)
         for worker in workers:
             worker.stop()
         if wait([future for worker in workers for future in list(worker.pending)], patience_seconds).not_done:

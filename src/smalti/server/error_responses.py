@@ -72,8 +72,8 @@ async def _explain_request(request: Request, error: Exception) -> Response:
 async def _explain_routing(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     status = HTTPStatus(error.status_code)
-    said = error.detail if error.detail != status.phrase else ""
-    words = said if status is HTTPStatus.NOT_FOUND and said else _OF_ROUTING.get(status, error.detail)
+    detail = error.detail if error.detail != status.phrase else ""
+    words = detail if status is HTTPStatus.NOT_FOUND and detail else _OF_ROUTING.get(status, error.detail)
     return refuse(Objection(status, words), error.headers)
 
 

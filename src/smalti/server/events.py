@@ -113,14 +113,14 @@ class PageProgress:
     `show` may raise KeyboardInterrupt, which ends the work between two steps, as Ctrl-C would.
     """
 
-    def __init__(self, show: Callable[[messages.Progress], None], beside: Progress) -> None:
+    def __init__(self, show: Callable[[messages.Progress], None], other_progress: Progress) -> None:
         self._show = show
-        self._beside = beside
+        self._other_progress = other_progress
 
     @contextmanager
     def stage(self, name: str, total: int) -> Iterator[Step]:
         """Show a stage of `total` parts."""
-        with self._beside.stage(name, total) as step_beside:
+        with self._other_progress.stage(name, total) as step_beside:
             finished = 0
 
             def step(done: int = 1) -> None:
@@ -134,4 +134,4 @@ class PageProgress:
 
     def say(self, message: str) -> None:
         """Show it outside the page."""
-        self._beside.say(message)
+        self._other_progress.say(message)

@@ -116,30 +116,30 @@ def _add_changes(router: APIRouter, dispatcher: Dispatcher) -> None:
     @router.post("/answers", responses=changes)
     async def give(request: GiveAnswer) -> Outcome:
         """Give an answer. It replaces an earlier one on the same pair. It is on disk before this returns."""
-        return _told(await dispatcher.change(lambda session: session.give(request)))
+        return _with_stage(await dispatcher.change(lambda session: session.give(request)))
 
     @router.post("/answers/removal", responses=changes)
     async def remove(request: RemoveAnswer) -> Outcome:
         """Take an answer back."""
-        return _told(await dispatcher.change(lambda session: session.remove(request)))
+        return _with_stage(await dispatcher.change(lambda session: session.remove(request)))
 
     @router.post("/undo", responses=changes)
     async def undo(request: Step) -> Outcome:
         """Undo the latest change."""
-        return _told(await dispatcher.change(lambda session: session.undo(request)))
+        return _with_stage(await dispatcher.change(lambda session: session.undo(request)))
 
     @router.post("/redo", responses=changes)
     async def redo(request: Step) -> Outcome:
         """Redo what was undone."""
-        return _told(await dispatcher.change(lambda session: session.redo(request)))
+        return _with_stage(await dispatcher.change(lambda session: session.redo(request)))
 
     @router.post("/finish", responses=changes)
     async def finish(request: Step) -> State:
         """Stop here: finish, render and report in the background."""
         return await dispatcher.finish()
 
-    def _told(outcome: Outcome) -> Outcome:
-        return outcome.model_copy(update={"state": dispatcher.tell(outcome.state)})
+    def _with_stage(outcome: Outcome) -> Outcome:
+        return outcome.model_copy(update={"state": dispatcher.with_stage(outcome.state)})
 
 
 def _add_checks(router: APIRouter, dispatcher: Dispatcher) -> None:

@@ -58,7 +58,7 @@ def annotate(
         token = None if address.is_local else secrets.token_urlsafe(32)
         guard = Guard.of_address(host, address.ip, address.port, token)
         name, places = _describe(location)
-        dispatcher = Dispatcher(name, places, queue, edition=secrets.token_hex(8), beside=progress)
+        dispatcher = Dispatcher(name, places, queue, edition=secrets.token_hex(8), other_progress=progress)
 
         def opening(progress: Progress, on_change: Callable[[], None]) -> Session:
             session = Session.open(

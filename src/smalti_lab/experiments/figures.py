@@ -22,6 +22,17 @@ __all__ = ["COLOURS", "OTHER_COLOUR", "draw_figures"]
 
 LARGEST_PICTURE = 150
 
+COLOURS = {
+    "smalti": "#101820",
+    "paper": "#d1495b",
+    "external-only": "#30638e",
+    "position-only": "#edae49",
+    "elibol": "#00798c",
+    "sawhney": "#7b5ea7",
+    "xia": "#6b705c",
+}
+OTHER_COLOUR = "#888888"
+
 
 def draw_figures(settings: StudySettings, runs: list[Run], folder: Path) -> None:
     """Draw all figures into `folder`. Pictures of all pairs exist only if the paper's method is compared."""
@@ -230,15 +241,3 @@ def _by_seed(settings: StudySettings, runs: list[Run], strategy: str, measure: s
         row[: len(measured)] = measured
         row[len(measured) :] = measured[-1]
     return values
-
-
-COLOURS = {
-    "smalti": "#101820",
-    "paper": "#d1495b",
-    "external-only": "#30638e",
-    "position-only": "#edae49",
-    "elibol": "#00798c",
-    "sawhney": "#7b5ea7",
-    "xia": "#6b705c",
-}
-OTHER_COLOUR = "#888888"

@@ -158,10 +158,10 @@ def _perform(
 def expected_seconds(run: RunSettings, finished: Iterable[Run]) -> float:
     """Return the expected time of a run, from runs that differ in the seed only; inf if there is none yet."""
     kind = replace(run, seed=0)
-    alike = [other for other in finished if replace(other.settings, seed=0) == kind]
-    if not alike:
+    same_kind = [other for other in finished if replace(other.settings, seed=0) == kind]
+    if not same_kind:
         return math.inf
-    return sum(row.seconds for other in alike for row in other.rows) / len(alike)
+    return sum(row.seconds for other in same_kind for row in other.rows) / len(same_kind)
 
 
 THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")

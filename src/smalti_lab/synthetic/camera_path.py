@@ -177,12 +177,12 @@ def _fold(walk: Points, size: NDArray[np.float64]) -> Points:
     return size / 2 * np.arcsin(roundness * swing) / math.asin(roundness)
 
 
-def _pace_out(way: Points, pace: float, frames: int) -> Points:
+def _pace_out(line: Points, pace: float, frames: int) -> Points:
     """Return points (frames, 2) that lie `pace` apart along a polyline."""
-    run = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(way, axis=0), axis=1))])
+    run = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))])
     wanted = pace * np.arange(frames)
     assert wanted[-1] <= run[-1] * (1 + 1e-9) + 1e-9, "the way is too short"
-    return np.column_stack([np.interp(wanted, run, way[:, c]) for c in (0, 1)])
+    return np.column_stack([np.interp(wanted, run, line[:, c]) for c in (0, 1)])
 
 
 def _pace(frame_size: tuple[int, int], step: float, handling: Handling) -> float:

@@ -49,7 +49,7 @@ def settle(curves: Sequence[Points], taken: NDArray[np.uint8], density: float, r
     """Build houses along roads on free ground. `taken` is nonzero where something stands, and is filled in."""
     houses = []
     for curve in curves:
-        aside = normals(curve)
+        across = normals(curve)
         # Houses gather in villages, with empty stretches between them.
         village = np.clip(
             0.5 + np.sin(np.arange(len(curve)) / rng.uniform(16, 26) + rng.uniform(0, 2 * np.pi)), 0.06, 1
@@ -58,7 +58,7 @@ def settle(curves: Sequence[Points], taken: NDArray[np.uint8], density: float, r
             for side in (-1, 1):
                 if rng.random() > density * village[n]:
                     continue
-                house = _build(curve[n] + side * rng.uniform(50, 66) * aside[n], aside[n], rng)
+                house = _build(curve[n] + side * rng.uniform(50, 66) * across[n], across[n], rng)
                 if _occupy(taken, house.rectangle(grow=9)):
                     houses.append(house)
     return houses
@@ -102,10 +102,10 @@ def draw_roofs(picture: NDArray[np.uint8], houses: Iterable[House], rng: np.rand
             _fill(picture, thing.rectangle(), (grey, grey, min(grey + 10, 255)))
 
 
-def _build(centre: Points, aside: Points, rng: np.random.Generator) -> House:
+def _build(centre: Points, across: Points, rng: np.random.Generator) -> House:
     turn = rng.normal(0, 0.05) + (np.pi / 2 if rng.random() < 0.4 else 0.0)
     cos, sin = np.cos(turn), np.sin(turn)
-    along = np.array([aside[1] * cos + aside[0] * sin, aside[1] * sin - aside[0] * cos])
+    along = np.array([across[1] * cos + across[0] * sin, across[1] * sin - across[0] * cos])
     is_barn = rng.random() < 0.12
     size = (rng.uniform(58, 84), rng.uniform(28, 36)) if is_barn else (rng.uniform(32, 50), rng.uniform(25, 34))
     roof = _lit(ROOFS[int(rng.integers(len(ROOFS)))], rng.uniform(0.88, 1.12))

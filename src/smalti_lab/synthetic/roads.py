@@ -34,10 +34,10 @@ def draw_curve(
     """
     length, breadth = (height, width) if upright else (width, height)
     along = np.arange(-200.0, length + 200.0, 8.0)
-    aside = np.full_like(along, place * breadth) + rng.normal(0, 0.12) * (along - length / 2)
+    across = np.full_like(along, place * breadth) + rng.normal(0, 0.12) * (along - length / 2)
     for wave in (2600.0, 1300.0, 620.0):
-        aside += bends * wave / 2600.0 * rng.normal() * np.sin(2 * np.pi * (along / wave + rng.random()))
-    return np.column_stack([aside, along] if upright else [along, aside])
+        across += bends * wave / 2600.0 * rng.normal() * np.sin(2 * np.pi * (along / wave + rng.random()))
+    return np.column_stack([across, along] if upright else [along, across])
 
 
 def draw_river(picture: NDArray[np.uint8], curve: Points, rng: np.random.Generator) -> None:
@@ -45,12 +45,12 @@ def draw_river(picture: NDArray[np.uint8], curve: Points, rng: np.random.Generat
     swell = 1 + 0.25 * np.sin(np.arange(len(curve)) / 23.0 + rng.random() * 6)
     for part, colour in ((1.45, (112, 124, 70)), (1.12, (186, 172, 138)), (1.0, (96, 118, 104)), (0.72, (74, 102, 98))):
         _draw_ribbon(picture, curve, RIVER_WIDTH * part * swell, colour)
-    aside = normals(curve)
+    across = normals(curve)
     for start in rng.integers(len(curve) - 6, size=3 * len(curve)):
         streak = slice(start, start + int(rng.integers(2, 6)))
         off = rng.uniform(-0.46, 0.46) * RIVER_WIDTH * swell[streak]
         grey = rng.normal(0, 14)
-        _draw_line(picture, curve[streak] + off[:, None] * aside[streak], 1, _shift((84, 110, 102), grey))
+        _draw_line(picture, curve[streak] + off[:, None] * across[streak], 1, _shift((84, 110, 102), grey))
 
 
 def draw_road(picture: NDArray[np.uint8], curve: Points) -> None:
@@ -58,19 +58,19 @@ def draw_road(picture: NDArray[np.uint8], curve: Points) -> None:
     _draw_line(picture, curve, ROAD_WIDTH + 16, (134, 140, 88))
     _draw_line(picture, curve, ROAD_WIDTH + 5, (172, 162, 138))
     _draw_line(picture, curve, ROAD_WIDTH, (118, 117, 118))
-    aside = normals(curve)
+    across = normals(curve)
     for side in (-1, 1):
-        _draw_line(picture, curve + side * (ROAD_WIDTH / 2 - 2.5) * aside, 1, (196, 196, 190))
+        _draw_line(picture, curve + side * (ROAD_WIDTH / 2 - 2.5) * across, 1, (196, 196, 190))
     for start in range(0, len(curve) - 3, 6):
         _draw_line(picture, curve[start : start + 3], 2, (222, 222, 214))
 
 
 def draw_cars(picture: NDArray[np.uint8], curve: Points, rng: np.random.Generator) -> None:
     """Put cars on a road, each on its right-hand side."""
-    aside = normals(curve)
+    across = normals(curve)
     for n in rng.choice(len(curve) - 2, size=len(curve) // 26, replace=False):
         side = int(rng.choice([-1, 1]))
-        spot = curve[n : n + 2] + side * (ROAD_WIDTH / 4) * aside[n]
+        spot = curve[n : n + 2] + side * (ROAD_WIDTH / 4) * across[n]
         paint = _shift(CARS[int(rng.integers(len(CARS)))], rng.normal(0, 12))
         _draw_ribbon(picture, spot + 2.0, np.full(2, 7.0), (62, 62, 66))
         _draw_ribbon(picture, _stretch(spot, 15.0), np.full(2, 7.0), paint)
@@ -94,9 +94,9 @@ def draw_bounds(picture: NDArray[np.uint8], parcels: Sequence[Parcel], rng: np.r
         first = int(rng.integers(4)) * len(parcel.border) // 4
         side = np.roll(parcel.border, -first, axis=0)[: len(parcel.border) // 4 + 1]
         _draw_line(picture, side, 11, (150, 148, 96))
-        aside = normals(side)
+        across = normals(side)
         for track in (-2.6, 2.6):
-            _draw_line(picture, side + track * aside, 3, (204, 184, 146))
+            _draw_line(picture, side + track * across, 3, (204, 184, 146))
 
 
 def normals(curve: Points) -> Points:

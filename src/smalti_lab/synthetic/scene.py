@@ -54,8 +54,8 @@ def procedural_scene(width: int, height: int, seed: int) -> NDArray[np.uint8]:
         draw_cars(picture, road, rng)
 
     taken = np.zeros((height, width), np.uint8)
-    for way, breadth in ((river, 130), *((way, 44) for way in (*roads, *lanes))):
-        cv2.polylines(taken, [np.round(way).astype(np.int32)], False, (1,), breadth)
+    for curve, breadth in ((river, 130), *((curve, 44) for curve in (*roads, *lanes))):
+        cv2.polylines(taken, [np.round(curve).astype(np.int32)], False, (1,), breadth)
     houses = settle([*roads, *lanes], taken, 0.8, rng)
     trees = plant(parcels, [river], np.array([house.centre for house in houses]).reshape(-1, 2), rng).where_free(taken)
 

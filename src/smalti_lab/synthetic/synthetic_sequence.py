@@ -159,5 +159,5 @@ class SyntheticSequence(RenderedFrames):
             return np.zeros(2)
         here = min(n, len(self) - 2)
         ends = apply(invert(self.mosaic_from_frame[n]), self.camera.centres[here : here + 2])
-        way: Points = ends[1] - ends[0]
-        return way
+        motion: Points = ends[1] - ends[0]
+        return motion

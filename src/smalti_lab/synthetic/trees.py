@@ -34,7 +34,7 @@ class Trees:
 def plant(parcels: Sequence[Parcel], waters: Sequence[Points], houses: Points, rng: np.random.Generator) -> Trees:
     """Plant woods, orchards, hedges, trees on the river's banks, in gardens (n, 2) and alone in the fields."""
     groups = [_alone(parcels, rng), _around(houses, rng)]
-    groups += [_along(way, rng) for way in waters]
+    groups += [_along(curve, rng) for curve in waters]
     for parcel in parcels:
         if parcel.land.name == "wood":
             groups.append(_in_grid(parcel, 19.0, 6.5, (8.0, 15.0), rng))
@@ -83,10 +83,10 @@ def _hedge(parcel: Parcel, rng: np.random.Generator) -> Group:
     return centres + rng.normal(0, 2.5, centres.shape), rng.uniform(5.0, 12.0, len(centres))
 
 
-def _along(way: Points, rng: np.random.Generator) -> Group:
-    row = rng.integers(len(way), size=len(way) * 2)
-    aside = rng.choice([-1.0, 1.0], len(row)) * rng.normal(76.0, 14.0, len(row))
-    centres = way[row] + aside[:, None] * normals(way)[row] + rng.normal(0, 4, (len(row), 2))
+def _along(curve: Points, rng: np.random.Generator) -> Group:
+    row = rng.integers(len(curve), size=len(curve) * 2)
+    across = rng.choice([-1.0, 1.0], len(row)) * rng.normal(76.0, 14.0, len(row))
+    centres = curve[row] + across[:, None] * normals(curve)[row] + rng.normal(0, 4, (len(row), 2))
     return centres, rng.uniform(6.0, 15.0, len(row))
 
 

@@ -117,13 +117,13 @@ def _cost_seams(indices: NDArray[np.int32], clashes: NDArray[np.float32]) -> NDA
     """Return (2, SLOTS, SLOTS, h, w): the cost of candidate a beside b of the cell below (0) or on the right (1)."""
     height, width = indices.shape[:2]
     seams = np.zeros((2, SLOTS, SLOTS, height, width), dtype=np.float32)
-    for way in range(2):
-        for row in range(height - 1 + way):
-            for column in range(width - way):
-                here, there = indices[row, column], indices[row + 1 - way, column + way]
+    for axis in range(2):
+        for row in range(height - 1 + axis):
+            for column in range(width - axis):
+                here, there = indices[row, column], indices[row + 1 - axis, column + axis]
                 if here[0] == NONE or there[0] == NONE:
                     continue
-                mine, theirs = clashes[row, column], clashes[row + 1 - way, column + way]
+                mine, theirs = clashes[row, column], clashes[row + 1 - axis, column + axis]
                 for a in range(SLOTS):
                     for b in range(SLOTS):
                         if here[a] == there[b] or here[a] == NONE or there[b] == NONE:
@@ -138,7 +138,7 @@ def _cost_seams(indices: NDArray[np.int32], clashes: NDArray[np.float32]) -> NDA
                             if there[slot] == here[a]:
                                 total += theirs[slot, b]
                                 sides += 1
-                        seams[way, a, b, row, column] = total / np.float32(sides) if sides else np.float32(_UNKNOWN)
+                        seams[axis, a, b, row, column] = total / np.float32(sides) if sides else np.float32(_UNKNOWN)
     return seams
 
 
