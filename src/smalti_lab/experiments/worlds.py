@@ -116,13 +116,11 @@ class World:
             # Frames far from each other share nothing, so most pairs of a long sequence need no closer check.
             near = (np.abs(offset) <= (OUTLINE.width + TOLERANCE, OUTLINE.height + TOLERANCE)).all(axis=2)
             earlier, later = np.nonzero(np.triu(near, first + 1))
-            is_shown = OUTLINE.contains(
-                CONTROL_POINTS[None] + offset[earlier, later, None], TOLERANCE
-            )  # (near pairs, 9)
-            grid = is_shown.reshape(-1, 3, 3)
+            shown = OUTLINE.contains(CONTROL_POINTS[None] + offset[earlier, later, None], TOLERANCE)  # (near pairs, 9)
+            grid = shown.reshape(-1, 3, 3)
             # Three points of a grid are not on one line if they span two rows and two columns.
             enough = (grid.any(axis=1).sum(axis=1) >= 2) & (grid.any(axis=2).sum(axis=1) >= 2)
-            pair, point = np.nonzero(is_shown & enough[:, None])
+            pair, point = np.nonzero(shown & enough[:, None])
             pairs.append(np.column_stack([earlier[pair] + first, later[pair]]))
             points.append(point)
         return np.concatenate(pairs), np.concatenate(points)
