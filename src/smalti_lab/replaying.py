@@ -14,7 +14,7 @@ from smalti.active_loop import ActiveLoop, as_numbers
 from smalti.agents.agent import Agent
 from smalti.building.chain import register_chain
 from smalti.building.matcher_choice import PIXELS
-from smalti.building.preparation import LONGEST_TIE
+from smalti.building.preparation import LONGEST_BASELINE
 from smalti.building.source_questions import Questions
 from smalti.errors import ProjectError, UsageError
 from smalti.geometry.homographies import PROJECTIVE, apply_map, family_named
@@ -182,8 +182,8 @@ def recollect(project: Project) -> Recollection:
             "annotate as before, which computes them"
         )
     questions = Questions(project.store, lambda role: _Nobody(project.folder), used)
-    longest_tie = LONGEST_TIE if project.store.fact("registered_by") == PIXELS else 0
-    chain = register_chain(len(used), project.outline, questions.ask, 2 * len(used), longest_tie)
+    longest_baseline = LONGEST_BASELINE if project.store.fact("registered_by") == PIXELS else 0
+    chain = register_chain(len(used), project.outline, questions.ask, 2 * len(used), longest_baseline)
     joined = {landmarks.pair for landmarks in chain.links}
     answers = tuple(answer for answer in questions.given(Role.LOOP) if answer.pair not in joined)
     if not answers:

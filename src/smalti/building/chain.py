@@ -35,10 +35,10 @@ CHECKED_SHARE = 1 / 6
 FEWEST_CHECKS, MOST_CHECKS = 4, 24
 """Pairs (n, n + 2) registered directly, to measure how good the two links between them are."""
 
-SHORTEST_TIE = 8
+SHORTEST_BASELINE = 8
 """Frames. Over shorter baselines, links from frame to frame are hardly worse."""
 
-FARTHEST_TIED = 0.5
+FARTHEST_BASELINE = 0.5
 """In shorter sides of a frame: the largest camera motion over a long-baseline link."""
 
 
@@ -58,10 +58,10 @@ class Asking(Protocol):
         ...
 
 
-def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, longest_tie: int = 0) -> Chain:
+def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, longest_baseline: int = 0) -> Chain:
     """Register consecutive frames with at most `attempts` questions, and some pairs that check the links.
 
-    Frames up to `longest_tie` apart are registered directly too, if the matcher can do that. Such a long-baseline link
+    Frames up to `longest_baseline` apart are registered directly too, if the matcher can do that. Such a long-baseline link
     errs hardly more than a link from frame to frame, so a chain with them drifts far less.
     """
     links = _follow(frames, outline, ask)
@@ -84,7 +84,7 @@ def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, lo
                 bridges.append(pair)
                 part[part == part[pair.j]] = part[pair.i]
                 break
-    further = [*_checks(frames, outline, links, tried), *_ties(frames, outline, links, longest_tie)]
+    further = [*_checks(frames, outline, links, tried), *_long_baselines(frames, outline, links, longest_baseline)]
     for pair, expected in further[: max(spare, 0)]:
         answer = ask(pair, Role.CHECK, expected)
         if answer.landmarks is not None:
@@ -172,12 +172,14 @@ def _checks(
     return found
 
 
-def _ties(frames: int, outline: Outline, links: Sequence[Landmarks], longest: int) -> list[tuple[Pair, Expectation]]:
+def _long_baselines(
+    frames: int, outline: Outline, links: Sequence[Landmarks], longest: int
+) -> list[tuple[Pair, Expectation]]:
     """Return long-baseline pairs, each time twice as long and half as many, and the maps that the links predict.
 
     Pairs of the same length overlap by half. So two frames near each other always have a short path of such links.
     """
-    if longest < SHORTEST_TIE:
+    if longest < SHORTEST_BASELINE:
         return []
     steps = {
         landmarks.pair.i: map_in_pixels(landmarks, outline)
@@ -185,8 +187,8 @@ def _ties(frames: int, outline: Outline, links: Sequence[Landmarks], longest: in
         if landmarks.pair.j == landmarks.pair.i + 1
     }
     found = []
-    for first in range(0, frames, SHORTEST_TIE // 2):
-        span = SHORTEST_TIE
+    for first in range(0, frames, SHORTEST_BASELINE // 2):
+        span = SHORTEST_BASELINE
         for last, first_from_last in _in_reach(first, outline, steps, longest):
             if last - first == span and first % (span // 2) == 0:
                 found.append((Pair(first, last), _about(first_from_last, outline)))
@@ -198,7 +200,7 @@ def _in_reach(
     first: int, outline: Outline, steps: Mapping[int, Homographies], longest: int
 ) -> Iterator[tuple[int, Homographies]]:
     """Yield later frames that still show much of what a frame shows, and the maps that the links predict."""
-    reach = FARTHEST_TIED * min(outline.width, outline.height)
+    reach = FARTHEST_BASELINE * min(outline.width, outline.height)
     first_from_last = np.eye(3)
     for last in range(first, first + longest):
         if last not in steps:

@@ -174,7 +174,7 @@ class FrameViews:
         """Return the valid pixels of a frame (h, w, 3); None if all are valid."""
         return None if self._masks is None else self._masks.of(image)
 
-    def look(self, number: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_] | None]:
+    def read_gray(self, number: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_] | None]:
         """Return a frame in gray (h, w), and its valid pixels."""
         image = self._source.read(number)
         return in_gray(image), self.mask(image)
@@ -182,7 +182,7 @@ class FrameViews:
     def prepared(self, number: int) -> Prepared:
         """Return a frame prepared for dense registration. The latest ones stay in memory."""
         if number not in self._prepared:
-            self._prepared[number] = prepare(*self.look(number))
+            self._prepared[number] = prepare(*self.read_gray(number))
             if len(self._prepared) > MOST_PREPARED:
                 self._prepared.popitem(last=False)
         self._prepared.move_to_end(number)

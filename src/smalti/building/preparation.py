@@ -37,7 +37,7 @@ from smalti.project.project import Project
 from smalti.records import Answer, Expectation, Pair
 from smalti.registration.keypoints import NO_KEYPOINTS, Keypoints, find_keypoints
 
-LONGEST_TIE = 64
+LONGEST_BASELINE = 64
 """The longest baseline of dense registration, in frames at video rate. Later, a scope's light and its scene change."""
 
 
@@ -73,8 +73,8 @@ def prepare(
         matchers = choose_matchers(project, frame_views, matcher, _registration(project, settings.registration), used)
         questions = Questions(project.store, matchers.of_role, used)
         project.store.keep_facts(registered_by=matchers.name)
-        longest_tie = LONGEST_TIE if matchers.is_dense else 0
-        chain = _register(project, questions, len(used), progress, longest_tie)
+        longest_baseline = LONGEST_BASELINE if matchers.is_dense else 0
+        chain = _register(project, questions, len(used), progress, longest_baseline)
     with timed(project, "appearance"):
         appearance = _appearance(project, frame_views, matchers, used, settings.seed)
     start = _begin(project, chain, appearance, used, settings, questions, least_part)
@@ -115,7 +115,7 @@ def _registration(project: Project, asked: Registration) -> Registration:
     return asked
 
 
-def _register(project: Project, questions: Questions, frames: int, progress: Progress, longest_tie: int) -> Chain:
+def _register(project: Project, questions: Questions, frames: int, progress: Progress, longest_baseline: int) -> Chain:
     with progress.stage("chain", frames - 1) as step:
 
         def ask(pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
@@ -123,7 +123,7 @@ def _register(project: Project, questions: Questions, frames: int, progress: Pro
                 step()
             return questions.ask(pair, role, expected)
 
-        return register_chain(frames, project.outline, ask, 2 * frames, longest_tie)
+        return register_chain(frames, project.outline, ask, 2 * frames, longest_baseline)
 
 
 def _appearance(
@@ -132,7 +132,9 @@ def _appearance(
     signatures = project.cache.array("signatures")
     if signatures is None:
         if matchers.is_dense:
-            signatures = grid_signatures(lambda numbers: (frame_views.look(used[n]) for n in numbers), len(used), seed)
+            signatures = grid_signatures(
+                lambda numbers: (frame_views.read_gray(used[n]) for n in numbers), len(used), seed
+            )
         else:
             signatures = signatures_of(map(project.cache.keypoints, used), project.outline, seed)
         project.cache.keep_array("signatures", signatures)
