@@ -61,8 +61,8 @@ class Asking(Protocol):
 def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, longest_baseline: int = 0) -> Chain:
     """Register consecutive frames with at most `attempts` questions, and some pairs that check the links.
 
-    Frames up to `longest_baseline` apart are registered directly too, if the matcher can do that. Such a long-baseline link
-    errs hardly more than a link from frame to frame, so a chain with them drifts far less.
+    Frames up to `longest_baseline` apart are registered directly too, if the matcher can do that. Such a long-baseline
+    link errs hardly more than a link from frame to frame, so a chain with them drifts far less.
     """
     links = _follow(frames, outline, ask)
     spare = attempts - (frames - 1)
