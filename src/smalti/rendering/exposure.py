@@ -34,8 +34,8 @@ TILT_SPREAD = 0.02
 """Standard deviations of the priors, logarithmic: gains about 1, shading about 0, its linear part about 0.
 
 Overlaps cannot separate a tilted shading from gains that change with the position. These priors do. On a small mosaic
-the gains explain the tilt, on a large one the shading. Without the priors a slight tilt would become a ramp over the
-mosaic, ever steeper with its size.
+the gains explain the tilt, on a large one the shading. If gains explained it there, a slight tilt would become a ramp
+over the mosaic, ever steeper with its size.
 """
 
 LAMP_SPREAD = 0.1
