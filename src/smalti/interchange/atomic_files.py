@@ -31,7 +31,9 @@ def check_place(path: Path) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[io.BufferedWriter]:
     """Give a file beside `path` to write to, which takes its name once all went well and vanishes otherwise."""
-    if path.is_dir():
+    with naming(path):
+        is_folder = path.is_dir()
+    if is_folder:
         raise OutputError(f"{path}: is a folder: give the name of a file")
     part = _hidden(path, "part")
     try:
@@ -40,7 +42,9 @@ def replacing(path: Path) -> Iterator[io.BufferedWriter]:
         with naming(path):
             part.replace(path)
     except BaseException:
-        part.unlink(missing_ok=True)
+        # A path that cannot exist cannot be removed either.
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
         raise
 
 
