@@ -1,11 +1,11 @@
-"""The paper's aerial study on a sequence that may be shared: error against matching attempts, by strategy.
+"""The paper's aerial study on a public sequence: error against matching attempts, by strategy.
 
     python benchmarks/aerial.py [--set caliterra] [--queries 150] [--seed 0] [--out studies/aerial]
 
-The chain is registered once, a pair is matched once. `smalti` is the loop of a build; every other strategy asks by the
-paper's loop, literally, and its answers get the same finish: homographies. The set's landmarks only judge. Writes
-curves.csv, aerial-error.png, aerial-chain.jpg and aerial-mosaic.jpg into the folder, and prints the tables of
-docs/aerial.md.
+The chain is registered once, and each pair is matched once. `smalti` is the loop of a build. Every other strategy asks
+with the paper's loop, literally, and its answers get the same finish: homographies. The landmarks of the set are used
+only to measure errors. Writes curves.csv, aerial-error.png, aerial-chain.jpg and aerial-mosaic.jpg into the folder, and
+prints the tables of docs/aerial.md.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from smalti_lab.experiments.figures import COLOURS, OTHER_COLOUR
 from smalti_lab.experiments.methods import SMALTI, STRATEGIES, Finish, FrameMaps, Loop, Method, finish_all_alike
 
 TABLED = (0, 1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100, 150)
-"""Attempts of the loop, those of the chain not counted."""
+"""Attempts of the loop, without those of the chain."""
 
 PICTURE_PX = 1200
 JPEG_QUALITY = 75
@@ -91,13 +91,13 @@ class Remembering:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The state after some attempts; 0 is the chain alone."""
+    """The state after some attempts. 0 is the chain alone."""
 
     attempts: int
     yes: int
     rejected: int
-    error_px: float  # of the mosaic as a build delivers it
-    own_px: float  # of the mosaic that asks
+    error_px: float  # of the mosaic that a build delivers
+    own_px: float  # of the method's own mosaic while it asks
     median_px: float
 
 
@@ -110,13 +110,13 @@ class Run:
     finish: Finish
 
     def error_px(self, attempt: int) -> float:
-        """Return the error after so many attempts; a run that ended early keeps the one it ended with."""
+        """Return the error after so many attempts. A run that ended early keeps its last error."""
         return next(row.error_px for row in reversed(self.rows) if row.attempts <= attempt)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """What all strategies begin with."""
+    """The common start of all strategies."""
 
     frames: int
     outline: Outline
@@ -125,7 +125,7 @@ class Prepared:
 
 
 def prepare(source: FrameSource, seed: int) -> tuple[Prepared, Remembering]:
-    """Register the chain and learn the words, as a build does; all frames of the set are used."""
+    """Register the chain and learn the words, as a build does. All frames of the set are used."""
     frames, outline = len(source), Outline.of_pixels(source.width, source.height)
     sight = FrameViews(source, "auto")
     keypoints = [find_keypoints(in_gray(image), sight.mask(image)) for _, image in source.read_many(range(frames))]
@@ -145,7 +145,7 @@ def prepare(source: FrameSource, seed: int) -> tuple[Prepared, Remembering]:
 
 
 def perform(strategy: str, prepared: Prepared, agent: Agent, judges: Sequence[Landmarks], queries: int) -> Run:
-    """Ask by one strategy until the attempts are used up or it has nothing left to ask."""
+    """Ask with one strategy until the attempts are used up or no question is left."""
     first = last = Method(strategy, "projective" if strategy == SMALTI else "affine").start(
         prepared.frames,
         prepared.outline,
@@ -166,7 +166,7 @@ def perform(strategy: str, prepared: Prepared, agent: Agent, judges: Sequence[La
 
 
 def curves_csv(runs: Sequence[Run]) -> str:
-    """Return a line a state."""
+    """Return one line for each state."""
     lines = ["strategy,attempts,yes,rejected,relative_rmsd_px,own_rmsd_px,median_px"]
     lines += [
         f"{run.strategy},{row.attempts},{row.yes},{row.rejected},{row.error_px:.4f},{row.own_px:.4f},"
@@ -196,7 +196,7 @@ def print_tables(runs: Sequence[Run], queries: int) -> None:
 
 
 def draw_curves(runs: Sequence[Run], floor_px: float | None, name: str) -> Figure:
-    """Draw the error against the attempts, a line a strategy."""
+    """Draw the error against the attempts, one line for each strategy."""
     with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
         figure = Figure(figsize=(7.5, 4.4), layout="constrained")
         ax = figure.subplots()
@@ -218,7 +218,7 @@ def draw_curves(runs: Sequence[Run], floor_px: float | None, name: str) -> Figur
 
 
 def draw_mosaic(source: FrameSource, maps: FrameMaps, path: Path) -> None:
-    """Write a small picture of all frames, white where there is none."""
+    """Write a small picture of all frames, white where no frame is."""
     placed = {n: final for n, final in enumerate(maps.mosaic_from_frame) if maps.part[n] == 0}
     mosaic = Mosaic(source, placed, source.width, source.height, lens=maps.lens)
     seen = Image.fromarray(mosaic.image(PICTURE_PX), "RGBA")

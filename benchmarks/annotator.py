@@ -1,18 +1,18 @@
-"""How long a person waits for the page, and how much memory the browser takes; in a real browser, headless.
+"""How long a person waits for the page, and how much memory the browser takes, in a real headless browser.
 
     python benchmarks/annotator.py --folder studies/annotator [--only answering,opening] [--json]
 
-`answering`: a film of 600 frames, answers by mouse: landmarks a pixel or two from the truth, a look at them for
-`--look` seconds (a person needs longer), confirm. `seconds` is the time from the click to the moment when both frames
-of the next question are painted. Beside it stands what this machine needs for one dense Cholesky factorisation of size
-6(N-1).
+`answering`: a video of 600 frames, answers by mouse. Landmarks are a pixel or two from the truth. The page shows them
+for `--look` seconds (a person needs longer) before they are confirmed. `seconds` is the time from the click until both
+frames of the next question are painted. The time of one dense Cholesky factorisation of size 6(N-1) on this machine is
+printed for comparison.
 
-`opening`: a project of 2,000 frames in a fresh browser, once the program asks, which it does after `program_seconds`.
-`usable_seconds` is the time from the navigation until the question is painted and a key has shown its effect;
-`browser_mb` the largest PSS of all of the browser's processes together while it rests and moves about in the mosaic;
-`without_page` is what it takes with an empty page, most of it the browser's own code.
+`opening`: a project of 2,000 frames in a fresh browser, once the program asks, which is after `program_seconds`.
+`usable_seconds` is the time from the navigation until the question is painted and a key has shown its effect.
+`browser_mb` is the largest PSS of all processes of the browser together, at rest and while the mosaic is moved.
+`without_page` is the memory with an empty page, mostly the browser's own code.
 
-What takes long to make, the films and the groundwork of their projects, is kept in the folder.
+The videos and the preparation of their projects take long to make. They are kept in the folder.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def main() -> None:
             else:
                 parser.error(f"unknown '{part}': choose from {', '.join(PARTS)}")
             browser.close()
-            # Others at work on the machine make everything slower.
+            # Other programs on the machine make everything slower.
             result["load_average"] = round(os.getloadavg()[0], 1)
             print(json.dumps(result) if options.json else "\n".join(f"{key:>20}  {result[key]}" for key in result))
 
@@ -95,7 +95,7 @@ def time_answers(browser: Browser, folder: Path, frames: int, answers: int, look
     world = make_world(frames)
     x, y = np.linspace(16, SIZE[0] - 17, 3), np.linspace(16, SIZE[1] - 17, 3)
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    # Not at the very rim, where a click beside the point is beside the frame.
+    # Not at the rim, where a click beside the point may be outside the frame.
     eye = OracleAgent(world.mosaic_from_frame, world.outline.scaled(0.9), grid, sigma=1.5)
     given = []
     project = prepare(folder, world)
@@ -173,7 +173,7 @@ def _mb_after(seconds: float) -> float:
 
 
 def make_world(frames: int) -> SyntheticSequence:
-    """Make a camera's walk over a scene large enough for it, which comes back to places."""
+    """Make a camera's walk over a scene that is large enough. The walk comes back to places."""
     side = int(14 * np.sqrt(frames) * np.sqrt(SIZE[0] * SIZE[1]) / 24) + 2 * SIZE[0]
     handling = Handling(heading_degrees=8, zoom=0.04, shake_px=1.0, shake_degrees=0.5)
     camera = wander((side, side), frames, SIZE, visits=2.0, handling=handling, seed=3)
@@ -181,7 +181,7 @@ def make_world(frames: int) -> SyntheticSequence:
 
 
 def prepare(folder: Path, world: SyntheticSequence) -> Path:
-    """Return the folder of a project with its groundwork laid, made once."""
+    """Return the folder of a prepared project, made once."""
     project, film = folder / f"{len(world)}.smalti", folder / f"{len(world)}.mp4"
     if not project.exists():
         if not film.exists():
@@ -193,7 +193,7 @@ def prepare(folder: Path, world: SyntheticSequence) -> Path:
 
 @contextmanager
 def annotating(*arguments: str | Path) -> Iterator[str]:
-    """Run `smalti annotate`, from the moment when it asks on."""
+    """Run `smalti annotate`, from the moment when it asks."""
     command = [Path(sys.executable).with_name("smalti"), "annotate", *arguments, "--no-browser", "--quiet"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -219,7 +219,7 @@ def open_page(browser: Browser, address: str) -> Page:
 
 
 def place(page: Page, side: str, point: NDArray[np.float64]) -> tuple[float, float]:
-    """Return where a point (2,) of a frame is in the window."""
+    """Return the position of a point (2,) of a frame in the window."""
     host = page.get_by_test_id(f"frame-{side}")
     box = host.bounding_box()
     assert box is not None
@@ -229,7 +229,7 @@ def place(page: Page, side: str, point: NDArray[np.float64]) -> tuple[float, flo
 
 
 def browser_mb(process: int | None = None) -> float:
-    """Return the proportional memory of the browsers among a process, this one by default, and all that it started."""
+    """Return the proportional memory of the browsers among a process (default: this one) and its descendants."""
     home = Path(f"/proc/{os.getpid() if process is None else process}")
     try:
         children = [

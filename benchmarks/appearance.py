@@ -1,11 +1,12 @@
-"""Looks on a synthetic endoscope: do frames that look alike show the same place?
+"""Appearance on a synthetic endoscope: do frames that look alike show the same place?
 
     python benchmarks/appearance.py [--scenes retina,crater,terrain] [--frames 600] [--every 3] [--seed 1] [--json]
 
-Of all pairs more than 30 frames apart: the chance that one that shares a quarter of the field looks more alike than one
-that shares nothing (AUC), how many of the 100 and of the 1000 most alike share a quarter, and how many of all do.
-Beside the words of keypoints and of the grid stands what was tried and is not used: roots of counts, patches as small
-as the paper's, the light left in, patches turned to their strongest orientation.
+The pairs are all that are more than 30 frames apart. Printed is the probability that a pair which shares a quarter of
+the field looks more alike than a pair which shares nothing (AUC). Then how many of the 100 and of the 1000 most similar
+pairs share a quarter, and how many of all do. Beside the words of keypoints and of the grid are variants that are not
+used: roots of counts, patches as small as the paper's, light not removed, patches turned to their strongest
+orientation.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def main() -> None:
 
 
 def measure(scene: str, frames: int, every: int, seed: int) -> list[dict[str, Any]]:
-    """Make the signatures of one sequence in every way, and judge them."""
+    """Compute the signatures of one sequence in every way, and evaluate them."""
     picture = load_scene(next((DATA / "large_images").glob(f"{SCENES[scene]}*.jpg")))
     sequence = EndoscopeSequence(picture, EndoscopeSettings(frames=frames), seed=seed)
     numbers = np.arange(0, frames, every)
@@ -79,7 +80,7 @@ def measure(scene: str, frames: int, every: int, seed: int) -> list[dict[str, An
 
 
 def judge(signatures: NDArray[np.float64], sequence: EndoscopeSequence, numbers: NDArray[np.int64]) -> dict[str, float]:
-    """Compare the likeness of far pairs with what they share."""
+    """Compare the similarity of far pairs with their overlap."""
     shared, touching = (_as_matrix(sequence, least)[np.ix_(numbers, numbers)] for least in (SHARED, APART))
     i, j = np.nonzero(numbers[None, :] - numbers[:, None] > FAR_FRAMES)
     alike, same, other = (signatures @ signatures.T)[i, j], shared[i, j], ~touching[i, j]
@@ -118,7 +119,7 @@ def by_roots(views: Sequence[View]) -> NDArray[np.float64]:
 def describe_turned(gray: NDArray[np.uint8], mask: NDArray[np.bool_] | None) -> NDArray[np.float32]:
     """Turn every patch by eighths until its strongest orientation comes first."""
     patches = describe_patches(gray, mask).reshape(-1, 9, 8)
-    ring = [5, 8, 7, 6, 3, 0, 1, 2]  # the cells around the middle one, as the angle grows
+    ring = [5, 8, 7, 6, 3, 0, 1, 2]  # the cells around the middle one, by increasing angle
     strongest = patches.sum(axis=1).argmax(axis=1)
     turned = np.empty_like(patches)
     for eighths in range(8):

@@ -66,7 +66,7 @@ def print_prediction(runs: Runs) -> None:
 
 
 def print_reasons(name: str, frames: int, seeds: list[str]) -> None:
-    """What the chain alone says of the pairs that would close the loop: overlapping, over half the sequence apart."""
+    """Print the chain's statement on the pairs that would close the loop: overlapping, over half the sequence apart."""
     lines = []
     for seed in map(int, seeds):
         experiment = experiment_named(name).make(frames, seed, None)
@@ -90,7 +90,7 @@ def print_reasons(name: str, frames: int, seeds: list[str]) -> None:
 
 
 def print_questions(runs: Runs, frames: int) -> None:
-    """One line a run: what was asked, how far apart, what became of it."""
+    """Print one line for each run: its questions, how far apart their frames are, and the answers."""
     lines = []
     for (strategy, seed), rows in runs.items():
         asked = rows[1:]
@@ -124,7 +124,7 @@ def print_questions(runs: Runs, frames: int) -> None:
 
 
 def values(runs: Runs, strategy: str, measure: str, query: int) -> list[float]:
-    """Of every seed; a run that ended early keeps the error it ended with."""
+    """Return the values of every seed. A run that ended early keeps its last error."""
     mine = [rows for (name, _), rows in runs.items() if name == strategy]
     return [float(rows[min(query, len(rows) - 1)][measure]) for rows in mine]
 

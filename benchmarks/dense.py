@@ -1,13 +1,14 @@
-"""Dense registration beside OpenCV's findTransformECC, and whether it knows how good it is and when it failed.
+"""Dense registration against OpenCV's findTransformECC; its stated precision; its detection of failures.
 
     python benchmarks/dense.py [--scenes IDRiD_10,…] [--pairs 40] [--seed 1] [--plain] [--json]
 
-Frames come from the synthetic endoscope over the large pictures. Three tables a scene:
-starts    both from the same wrong starts, in bins of their error: the share within 1 px RMS of the truth, and the time
-          (register alone; and with both frames prepared, which a sequence does once a frame)
-precision consecutive pairs and pairs 3 and 10 frames apart: error, its RMS over the predicted one, and the squared
-          Mahalanobis distance of the truth a degree of freedom, which should be 1
-refusal   pairs that show different places, with nothing known and with a wrong expectation: how many were accepted
+Frames come from the synthetic endoscope over the large pictures. There are three tables for each scene:
+
+- starts: both methods from the same wrong starts, in bins of their error. The share within 1 px RMS of the truth, and
+  the time (registration alone; and with the preparation of both frames, which a sequence does once a frame).
+- precision: consecutive pairs and pairs 3 and 10 frames apart. The error, the ratio of its RMS to the predicted one,
+  and the squared Mahalanobis distance of the truth per degree of freedom, which should be 1.
+- refusal: pairs that show different places, without and with a wrong expected map. How many were accepted.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def main() -> None:
 
 
 class Bench:
-    """A sequence over one scene, whose frames are made and prepared once."""
+    """A sequence over one scene, whose frames are rendered and prepared once."""
 
     def __init__(self, name: str, seed: int, settings: EndoscopeSettings) -> None:
         self.name = name
@@ -150,7 +151,7 @@ class Bench:
             }
 
     def count_acceptances(self, pairs: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-        """Yield a row for each kind of expectation."""
+        """Yield a row for each kind of expected map."""
         for sigma in (math.inf, START_SIGMA):
             left, accepted = pairs, 0
             while left:
@@ -176,14 +177,14 @@ class Bench:
         return self.frame(n)[2]
 
     def common(self, pair: Pair) -> tuple[Points, Points]:
-        """Return points (n, 2) of j that both frames show, and where they truly are in i."""
+        """Return points (n, 2) of j that both frames show, and their true positions in i."""
         truth = self.sequence.points_in(pair.i, pair.j, self.grid)
         field_i, field_j = self.sequence.field(pair.i), self.sequence.field(pair.j)
         shown = at(field_j, self.grid) & at(field_i, truth)
         return self.grid[shown], truth[shown]
 
     def spoil(self, i_from_j: Transforms, distance: float, direction: float, degrees: float) -> Transforms:
-        """Turn a map about the frame's centre, and move that."""
+        """Turn a map about the frame's centre, and shift it."""
         angle = math.radians(degrees)
         turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
         linear = turn @ i_from_j[:, :2]
@@ -192,9 +193,10 @@ class Bench:
         return np.column_stack([linear, apply(i_from_j, centre[None])[0] + off - linear @ centre])
 
     def align_by_ecc(self, pair: Pair, start: Transforms) -> Transforms:
-        """Return where OpenCV ends; where it gives up, the start.
+        """Return OpenCV's result; the start if it fails.
 
-        With both fields of view where it can take them: with that of i alone the rim of j holds it where it starts.
+        Both fields of view are used if OpenCV can take them. With the field of i alone, the rim of j holds it at its
+        start.
         """
         (gray_i, field_i, _), (gray_j, field_j, _) = self.frame(pair.i), self.frame(pair.j)
         criteria = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 50, 1e-6)
@@ -234,9 +236,9 @@ def rms(i_from_j: Homographies, points_j: Points, truth: Points) -> float:
 
 
 def compare_with_truth(landmarks: Landmarks, truth: Points) -> tuple[float, float]:
-    """Return the squared Mahalanobis distance of the true map, a degree of freedom, and the expected error, px RMS.
+    """Return the squared Mahalanobis distance of the true map per degree of freedom, and the expected error, px RMS.
 
-    Both by the information that the landmarks have as n independent points.
+    Both use the information of the landmarks as n independent points.
     """
     i_from_j, _ = cv2.findHomography(landmarks.points_j, landmarks.points_i, 0)
     basis = np.eye(8, 9).reshape(8, 3, 3) * np.array([[1, 1, 100], [1, 1, 100], [1e-2, 1e-2, 1]])

@@ -1,19 +1,20 @@
-"""From an answer to the next suggestion, against one dense Cholesky factorisation of size 6(N-1) in the same run.
+"""The time from an answer to the next suggestion, against one dense Cholesky factorisation of size 6(N-1).
 
     python benchmarks/engine.py --json [--frames 1000,3000] [--profile] [--plot docs/images/growth.png]
 
-The world is the paper's raster over a textured ground (`ground.py`), the loop that of `smalti build` and `smalti
-annotate`, with homographies unless --family says otherwise: noise and camera are learned, and every yes is tested
-against the others before it is believed. `answered` pairs are given at evenly spaced places, then answers are timed,
-yes and no in turns: the best-ranked pair of which that is the truth, or one such as were given. `seconds` is the
-median time from `record` to the new state's `best`; `stages` says where the time of one more answer goes; the look at
-all landmarks at the end, which `refine_on_landmarks` takes, is timed apart.
+Both are timed in the same run. The world is the paper's raster over a textured ground (`ground.py`). The loop is that
+of `smalti build` and `smalti annotate`, with homographies unless --family says otherwise: variance components and
+camera priors are estimated, and every yes is tested against the others before it is accepted. `answered` pairs are
+given at evenly spaced places. Then answers are timed, yes and no in turns: the best-ranked pair with that true answer,
+or one like those given. `seconds` is the median time from `record` to the new state's `best`. `stages` says where the
+time of one more answer goes. The final refinement on all landmarks (`refine_on_landmarks`) is timed separately.
 
-Each size has a process of its own, in which BLAS has one thread, as in the product while people answer: with more, its
-threads wait for each other, ten times over where others want the cores too. The engine's own kernels use all cores.
-`peak_mb` is the most memory that the process has taken, the world included, before the yardstick is made: the best of
-three factorisations by LAPACK on all cores (in two halves above 2,000 frames), null where its matrix is too large.
-`load` is the machine's at the beginning: where others want the cores too, a ratio says little.
+Each size has a process of its own, in which BLAS has one thread, as in the product while people answer. With more
+threads, they wait for each other, ten times longer if other programs use the cores too. The engine's own kernels use
+all cores. `peak_mb` is the largest memory of the process, the world included, before the dense matrix is made. The
+dense time is the best of three factorisations by LAPACK on all cores (in two halves above 2,000 frames), null if the
+matrix is too large. `load` is the machine's load at the beginning: if other programs use the cores too, a ratio says
+little.
 """
 
 from __future__ import annotations
@@ -49,23 +50,23 @@ GROWTH_SIZES = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 FEWEST_FRAMES = 60
 SEED = 1
 TIMED, TIMED_OF_MANY = 7, 5
-"""Answers of each kind; the second above 10,000 frames."""
+"""Answers of each kind; the second number above 10,000 frames."""
 
 RANKED = 200
-"""Suggestions among which the answers of either kind are looked for."""
+"""Suggestions among which the answers of either kind are searched."""
 
 LARGEST_DENSE = 3000
-"""Frames: the yardstick's matrix takes 2.6 GB here, 29 GB at 10,000."""
+"""Frames. The dense matrix takes 2.6 GB here, 29 GB at 10,000."""
 
 LARGEST_POTRF = 12_000
-"""Size up to which LAPACK factorises in one call: on two threads OpenBLAS 0.3.30 crashes at 17,994."""
+"""Size up to which LAPACK factorises in one call. On two threads OpenBLAS 0.3.30 crashes at 17,994."""
 
 Result = TypeVar("Result")
 Matrix = NDArray[np.float64]
 
 
 class Line(TypedDict):
-    """What is printed of one size and kind of answer."""
+    """The printed line of one size and kind of answer."""
 
     frames: int
     family: str
@@ -113,7 +114,7 @@ def main() -> int:
             for line in measured:
                 print(json.dumps(line) if options.json else _in_words(line), flush=True)
     if options.plot:
-        from growth import draw_growth  # drawing must not count in the memory of those who measure  # noqa: PLC0415
+        from growth import draw_growth  # drawing must not count in the measured memory  # noqa: PLC0415
 
         draw_growth(lines).savefig(options.plot, dpi=130)
     return int(failed)
@@ -128,7 +129,7 @@ def measure(frames: int, blas_threads: int, family: str) -> list[Line]:
     """Return a line for yes and a line for no."""
     load, _, _ = os.getloadavg()
     with threadpool_limits(limits=blas_threads, user_api="blas"):
-        time_answers(FEWEST_FRAMES, 1, family)  # loads what is compiled
+        time_answers(FEWEST_FRAMES, 1, family)  # loads compiled code
         timed, stages, refinement, start = time_answers(frames, TIMED if frames <= 10_000 else TIMED_OF_MANY, family)
     peak = peak_mb()
     yardstick = dense_cholesky_seconds(6 * (frames - 1)) if frames <= LARGEST_DENSE else None
@@ -157,7 +158,7 @@ def measure(frames: int, blas_threads: int, family: str) -> list[Line]:
 
 
 def replayed_at(frames: int) -> int:
-    """Return how many pairs are answered before answers are timed: 30 at 1,000 frames, 300 at most."""
+    """Return the number of pairs answered before answers are timed: 30 at 1,000 frames, 300 at most."""
     return min(max(10 * round(frames / 300), 6), 300)
 
 
@@ -198,7 +199,7 @@ def time_answers(
 
 
 def peak_mb() -> float:
-    """Return the largest resident memory of this process so far; ru_maxrss would be inherited from the parent."""
+    """Return the largest resident memory of this process so far. ru_maxrss would be inherited from the parent."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
@@ -206,9 +207,9 @@ def peak_mb() -> float:
 
 
 def dense_cholesky_seconds(size: int) -> float:
-    """Return the best factorisation by LAPACK on all cores: of three, more within five seconds, fewer in a minute."""
+    """Return the best time of LAPACK on all cores: of three runs, more within five seconds, fewer in a minute."""
     times: list[float] = []
-    # Where others want the cores too, its threads wait for each other: more attempts find a quiet moment.
+    # If other programs use the cores too, threads wait for each other. More attempts find a quiet moment.
     while sum(times) < 5.0 or (len(times) < 3 and sum(times) < 60.0):
         half = size if size <= LARGEST_POTRF else size // 2
         first, second = (np.full((n, n), 0.5, order="F") for n in (half, size - half))
@@ -222,7 +223,7 @@ def dense_cholesky_seconds(size: int) -> float:
 
 
 def factorise_halves(first: Matrix, below: Matrix, second: Matrix) -> None:
-    """Factorise [[first, belowᵀ], [below, second]] in place; `second` may be empty."""
+    """Factorise [[first, belowᵀ], [below, second]] in place. `second` may be empty."""
     _, failed = lapack.dpotrf(first, lower=1, overwrite_a=1)
     if second.size and not failed:
         blas.dtrsm(1.0, first, below, side=1, lower=1, trans_a=1, overwrite_b=1)

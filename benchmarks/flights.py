@@ -1,25 +1,25 @@
-"""`smalti` against `paper` on the real sets that have landmarks to judge by, with the real matcher.
+"""`smalti` against `paper` on the real sets that have landmarks for evaluation, with the real matcher.
 
     python benchmarks/flights.py [--sets brighton,copr,…] [--queries 60] [--seeds 1,2,3] [--keep DIR]
     python benchmarks/flights.py --lies 0.2 [--honest-chain]
 
-As `smalti experiment caliterra`, on other sets of SMALTI_DATA: all pairs are matched once, a seed resamples the
-landmarks of every pair and learns its own words. The paper's method is literal; its affine mosaics are given the same
-finish as Smalti's, homographies and lens from the same links, so that nothing but the questions differs ("delivered").
-Its own affine error stands beside it.
+Like `smalti experiment caliterra`, on other sets of SMALTI_DATA: all pairs are matched once. Each seed resamples the
+landmarks of every pair and learns its own words. The paper's method is literal. Its affine mosaics get the same finish
+as Smalti's, homographies and lens from the same links, so that only the questions differ ("delivered"). Its own affine
+error is printed too.
 
-*Floor*: the error of the mosaic that all matching pairs make, by the same engine. *Landmarks*: the noise of the
-landmarks that judge, by how far they are from the homography of their own pair, with as many degrees of freedom as
-these leave. "Real over predicted" and the share below the bound take it out: √(error² - noise²). What is left is by how
-much the mosaic's maps miss those of pairs, relief included, which is what is predicted. The error to reach, and stay
-below, is 1.5 times the homography floor of the data's README (`sets.py`); of copr, which has none there, 1.5 times the
-floor measured here. *Noise* is the variance of links as triangles and scatter tell it, 1 being what landmarks say.
-*Beyond*: by how much links of consecutive frames miss the mosaic of all pairs, times what that noise says; what
-neighbours get wrong alike.
+*Floor*: the error of the mosaic of all matching pairs, by the same engine. *Landmarks*: the noise of the evaluation
+landmarks, from their distances to the homography of their own pair, corrected for degrees of freedom. "Real over
+predicted" and the share below the bound subtract it: √(error² - noise²). The rest is the error of the mosaic's maps
+against those of pairs, relief included, which is what is predicted. The error to reach, and stay below, is 1.5 times
+the homography floor of the data's README (`sets.py`); for copr, which has none there, 1.5 times the floor measured
+here. *Noise* is the variance of links by triangles and scatter; 1 is what landmarks state. *Beyond*: the ratio of the
+errors of links of consecutive frames against the mosaic of all pairs to what that noise states, which is the error that
+neighbours share.
 
-With --lies, a share of the matcher's yes answers is wrong: all landmarks of one frame moved by 30 to 200 px in one
-direction. Printed is the error against that of the honest matcher, and what became of the lies. A lie is redundant if
-the frames stay joined without it: of others nobody can tell.
+With --lies, a share of the matcher's yes answers is wrong: all landmarks of one frame are moved by 30 to 200 px in one
+direction. Printed is the error against that of the honest matcher, and how many lies were rejected. A lie is redundant
+if the frames stay joined without it. Other lies cannot be detected.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def main() -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateHistory:
-    """A run: numbers after every answer (queries + 1,), px; one that ends early keeps its last."""
+    """A run: numbers after every answer (queries + 1,), px. A run that ends early keeps its last."""
 
     delivered: NDArray[np.float64]
     own: NDArray[np.float64]
@@ -100,14 +100,14 @@ class Comparison:
     paper: StateHistory
     smalti: StateHistory
     floor_px: float
-    landmarks_px: float  # noise of the landmarks that judge
+    landmarks_px: float  # noise of the evaluation landmarks
     readme_floor_px: float | None
     noise: tuple[float, float]  # with affine maps, with homographies; variances
-    beyond: float  # by how much links of consecutive frames err more than triangles say
+    beyond: float  # ratio of the errors of links of consecutive frames to those by triangles
 
     @property
     def answers(self) -> tuple[int, int]:
-        """How many each needs to come below the level, and stay there."""
+        """How many answers each method needs to come below the level, and stay there."""
         paper, own = (last_above(course.delivered, self.level_px) + 1 for course in (self.paper, self.smalti))
         return paper, own
 
@@ -118,13 +118,13 @@ class Comparison:
 
     @property
     def real(self) -> NDArray[np.float64]:
-        """The error of Smalti's mosaic without the noise of the landmarks that judge."""
+        """The error of Smalti's mosaic without the noise of the evaluation landmarks."""
         squares: NDArray[np.float64] = np.maximum(self.smalti.delivered**2 - self.landmarks_px**2, 0.0)
         return np.sqrt(squares)
 
 
 def compare(experiment: Caliterra, readme_floor_px: float | None, seed: int, queries: int) -> Comparison:
-    """Run both methods, and measure what there is to measure of the set."""
+    """Run both methods, and measure the set."""
     agent = experiment.agent(seed, chain_noise=1.0)
     starts = [experiment.start(agent, experiment.external, method, StopRule(budget=queries)) for method in METHODS]
     paper, own = (follow(experiment, start, agent, queries) for start in starts)
@@ -146,7 +146,7 @@ def compare(experiment: Caliterra, readme_floor_px: float | None, seed: int, que
 
 
 def noise_of_landmarks(experiment: Caliterra, lens: Lens) -> float:
-    """Return the RMS distance, px, of landmarks to the homographies of their own pairs, freed of what these fit."""
+    """Return the RMS distance, px, of landmarks to the homographies of their own pairs, corrected for their fit."""
     links = [fit_link(landmarks, experiment.outline, lens) for landmarks in experiment.judges]
     squares = sum(link.landmarks * link.residual_px**2 for link in links)
     free = sum(2 * link.landmarks - link.rank for link in links)
@@ -154,7 +154,7 @@ def noise_of_landmarks(experiment: Caliterra, lens: Lens) -> float:
 
 
 def beyond_triangles(start: ActiveLoop, best: ActiveLoop) -> float:
-    """Return by how much links of consecutive frames miss the mosaic of all pairs, times what triangles say."""
+    """Return the ratio of the errors of consecutive links against the mosaic of all pairs to those by triangles."""
     system, maps = start.estimate.system, best.estimate.solution.maps
     i, j = system.ends[system.steps].T
     off = system.measured_back[system.steps] @ np.linalg.inv(maps[i]) @ maps[j]
@@ -164,7 +164,7 @@ def beyond_triangles(start: ActiveLoop, best: ActiveLoop) -> float:
 
 
 def follow(experiment: Caliterra, start: Loop, agent: Agent, queries: int) -> StateHistory:
-    """Ask, and measure the mosaic as delivered after every answer."""
+    """Ask, and measure the delivered mosaic after every answer."""
     finish = experiment.finish(start)
     rows: list[tuple[float, float, float, float]] = []
     before: Loop | None = None
@@ -180,13 +180,13 @@ def follow(experiment: Caliterra, start: Loop, agent: Agent, queries: int) -> St
 
 
 def answer_all(start: ActiveLoop, experiment: Caliterra, agent: Agent) -> ActiveLoop:
-    """Return the state that all matching pairs make."""
+    """Return the state with all matching pairs."""
     pairs = [Pair(int(i), int(j)) for i, j in experiment.overlapping]
     return start.replay(agent.answer(pair) for pair in pairs if not start.is_settled(pair))
 
 
 def load(name: str, seed: int, keep: Path) -> Caliterra:
-    """Return a set as the experiment knows them; where its frames lie is not needed."""
+    """Return a set as an experiment. The positions of its frames are not needed."""
     folder = Path(os.environ.get("SMALTI_DATA", "../shared/data")) / name
     frames = len(list((folder / "frames").iterdir()))
     matches = load_matches(keep, name, frames)
@@ -257,7 +257,7 @@ def print_effort(found: dict[str, list[Comparison]]) -> None:
 
 
 class LyingAgent:
-    """Moves the landmarks of some pairs; which, and where to, depends on the seed and the pair alone."""
+    """Moves the landmarks of some pairs. Which, and where to, depends on the seed and the pair alone."""
 
     def __init__(self, agent: Agent, share: float, seed: int) -> None:
         self._agent, self._share, self._seed = agent, share, seed
@@ -315,7 +315,7 @@ def last_state(experiment: Caliterra, of_chain: Agent, of_loop: Agent, queries: 
 
 
 def what_became(state: ActiveLoop, told: set[Pair]) -> list[str]:
-    """Count yes answers, lies, those rejected and believed, the redundant ones of these, and honest ones rejected."""
+    """Count yes answers, lies, rejected and accepted lies, redundant ones of these, and rejected honest answers."""
     believed = set(state.estimate.system.place_of)
     lies = (believed | set(state.rejected)) & told
     redundant = [pair for pair in lies & believed if is_redundant(state, pair)]
@@ -327,7 +327,7 @@ def what_became(state: ActiveLoop, told: set[Pair]) -> list[str]:
 
 
 def is_redundant(state: ActiveLoop, pair: Pair) -> bool:
-    """Tell whether the frames stay joined without a link that is believed."""
+    """Tell whether the frames stay joined without an accepted link."""
     i, j = np.array([(p.i, p.j) for p in state.estimate.system.place_of if p != pair]).T
     graph = coo_array((np.ones(len(i)), (i, j)), shape=(state.frames, state.frames))
     count, _ = connected_components(graph, directed=False)

@@ -1,8 +1,8 @@
 """The world of benchmarks/engine.py: the paper's raster over a textured ground, of any length.
 
-Keypoints are scattered over the ground, each shows one of 1,000 visual words, a frame counts those inside it. So frames
-that overlap look alike, places far away share words by chance, and one place in five is a twin of another one. Nothing
-here has the size of all pairs.
+Keypoints are scattered over the ground. Each shows one of 1,000 visual words, and a frame counts those inside it. So
+frames that overlap look alike, places far away share words by chance, and one place in five is a twin of another one.
+Nothing here has the size of all pairs.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from smalti_lab.simulated_agents import OracleAgent
 
 WORDS = 1000
 KEYPOINTS = 100
-"""Of a frame, on average."""
+"""Keypoints of a frame, on average."""
 
 UNEVENNESS = 0.7
-"""σ of the logarithm of how common a word is."""
+"""σ of the logarithm of a word's frequency."""
 
 PLACE_PX = 200.0
 TWINS = 0.2
@@ -38,12 +38,12 @@ EVERY_NO = 6
 """One given answer in so many is a no."""
 
 SPACING = 17
-"""Frames of the way out from one given answer to the next, at every size; the last is where the way turns."""
+"""Frames on the way out from one given answer to the next, at every size. The last is at the turning point."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """A sequence, how its frames look, and who knows the truth."""
+    """A sequence, the appearance of its frames, and an agent that knows the truth."""
 
     world: World
     looks: sparse.csr_array  # (N, words), rows of length 1
@@ -51,7 +51,7 @@ class Ground:
 
     @classmethod
     def of(cls, frames: int, seed: int) -> Ground:
-        """Make the ground, and look at it; noise of 1 px, drawn for each pair from (seed, i, j)."""
+        """Make the ground and the signatures. The noise is 1 px, drawn for each pair from (seed, i, j)."""
         rng = np.random.default_rng(seed)
         positions = raster_positions(frames)
         looks = count_words(positions, *scatter_keypoints(positions, rng), rng)
@@ -65,9 +65,10 @@ class Ground:
         return [answer.landmarks for answer in answers if answer.landmarks is not None]
 
     def replayed_answers(self, count: int) -> list[Answer]:
-        """Return answers at evenly spaced places, all along the way or, if it is long, up to where it turns.
+        """Return answers at evenly spaced places, all along the way or, if it is long, up to its turning point.
 
-        A yes joins the way out with the way back, a no parts a frame from the one that looks most like it elsewhere.
+        A yes joins the way out with the way back. A no separates a frame from the one elsewhere that looks most like
+        it.
         """
         frames = self.world.frames
         turn = frames // 2 - 2
@@ -82,7 +83,7 @@ class Ground:
     def answer_of(
         self, verdict: Verdict, ranked: Iterable[Pair], answered: Set[Pair], rng: np.random.Generator
     ) -> Answer:
-        """Return the first answer of that kind, or one at a random place such as those that are replayed."""
+        """Return the first answer of this kind, or one at a random place like those that are replayed."""
         for pair in chain(ranked, self._random_pairs(verdict, rng)):
             if pair not in answered:
                 answer = self.agent.answer(pair)
@@ -105,14 +106,14 @@ class Ground:
 
 
 def raster_positions(frames: int) -> Points:
-    """Return the places (N, 2) of `smalti_lab.experiments.worlds.raster`, which has a matrix of all pairs besides."""
+    """Return the positions (N, 2) of `smalti_lab.experiments.worlds.raster`, which also has a matrix of all pairs."""
     n = np.arange(1, frames + 1)
     out = n <= frames / 2
     return np.column_stack([np.where(out, n, frames - n + 1) * RASTER_STEP, np.where(out, 0.0, RASTER_STEP)])
 
 
 def scatter_keypoints(positions: Points, rng: np.random.Generator) -> tuple[Points, NDArray[np.int64]]:
-    """Return where keypoints are (n, 2), in the order of x, and which words they show (n,)."""
+    """Return the positions of keypoints (n, 2), in the order of x, and their words (n,)."""
     low, high = positions.min(axis=0), positions.max(axis=0) + np.array([OUTLINE.width, OUTLINE.height])
     places = int(np.ceil((high[0] - low[0]) / PLACE_PX))
     share = PLACE_PX * (high[1] - low[1]) / OUTLINE.area

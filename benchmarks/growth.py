@@ -1,4 +1,4 @@
-"""Time and memory of one answer against the number of frames, drawn from what benchmarks/engine.py prints.
+"""Time and memory of one answer against the number of frames, drawn from the output of benchmarks/engine.py.
 
     python benchmarks/engine.py --json --frames 100,300,1000 > growth.jsonl
     python benchmarks/growth.py growth.jsonl docs/images/growth.png
@@ -24,7 +24,7 @@ from smalti_lab.experiments.figures import COLOURS, OTHER_COLOUR
 
 COLOUR_OF = {"yes": COLOURS["external-only"], "no": COLOURS["paper"]}
 DENSE_MB = 6 * 6 * 8 / 2**20
-"""Of a dense matrix over all maps, by frames squared."""
+"""Memory of a dense matrix over all maps, by frames squared."""
 
 
 def main() -> None:
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def draw_growth(lines: Sequence[Line]) -> Figure:
-    """Draw seconds and memory against frames, with what a dense implementation needs at least."""
+    """Draw seconds and memory against frames, with the least that a dense implementation needs."""
     lines = sorted(lines, key=lambda line: line["frames"])
     frames = np.array(sorted({line["frames"] for line in lines}))
     with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
@@ -61,7 +61,7 @@ def draw_growth(lines: Sequence[Line]) -> Figure:
 
 
 def _draw_yardstick(ax: Axes, lines: Sequence[Line], frames: NDArray[np.int64]) -> None:
-    """Draw the dense factorisation as measured, and on from there by the cube of the size."""
+    """Draw the measured dense factorisation, and its extrapolation by the cube of the size."""
     measured = {line["frames"]: line["yardstick_seconds"] for line in lines if line["yardstick_seconds"] is not None}
     if not measured:
         return

@@ -1,13 +1,13 @@
-"""The paper's study of fetoscopy on a synthetic endoscope: a chain by dense registration, loops by a simulated person.
+"""The paper's fetoscopy study on a synthetic endoscope: dense registration for the chain, a simulated person for loops.
 
     python benchmarks/low_contrast.py OUT [--seeds 1,2,3,4,5] [--frames 600] [--disturbed 0,0.3] [--answers 20]
 
 Frames are cut from the large images of SMALTI_DATA: retina, crater and terrain in turns. Everything before the first
-question is the product's: fields of view, chain, parts, looks. Then every strategy asks a person who errs by 1.5 px and
-cannot tell once in twenty times; where the camera was lost a person is not asked about frames that hang on nothing, as
-in `smalti annotate`. `smalti` is the product's loop. Every other strategy asks by the paper's, literally, which needs a
-chain that joins all frames: it gets those of the largest part. Errors are against the exact truth, over all pairs of
-placed frames that overlap by a tenth.
+question is the product's: fields of view, chain, parts, appearance. Then every strategy asks a simulated person, who
+errs by 1.5 px and cannot tell once in twenty times. Where the camera was lost, the person is not asked about frames
+that nothing joins, as in `smalti annotate`. `smalti` is the product's loop. Every other strategy asks with the paper's,
+literally. That loop needs a chain that joins all frames, so it gets those of the largest part. Errors are against the
+exact truth, over all pairs of placed frames that overlap by a tenth.
 
 OUT gets `chain.csv`, `curves.csv`, `attempts.csv`, the curves as a picture, and the mosaics of the first seed before
 and after ten answers. Tables are printed as Markdown.
@@ -53,7 +53,7 @@ from smalti_lab.endoscopy.endoscope_settings import EndoscopeSettings
 from smalti_lab.experiments.methods import SMALTI, FrameMaps, Loop, Method, finish_each_its_own_way
 from smalti_lab.simulated_agents import SimulatedPerson
 from smalti_lab.synthetic.scene import load_scene
-from smalti_lab.synthetic.truth import measure_sights
+from smalti_lab.synthetic.truth import measure_common_points
 
 DATA = Path(os.environ.get("SMALTI_DATA", "../shared/data"))
 SCENES = ("IDRiD_10.jpg", "nasa_Apollo_8__Lunar_Crater.jpg", "nasa_bluemarble_ng_5400x2700.jpg")
@@ -82,15 +82,19 @@ class Recorded(EndoscopeSequence):
         return self._kept[n]
 
     def error_px(self, maps: Homographies, frames: Sequence[int], lens: Lens) -> float:
-        """Return the RMS error against the truth, in straight pixels of frame i."""
-        sights = self._sights[1]
-        straight = replace(sights, points_i=lens.straighten(sights.points_i), points_j=lens.straighten(sights.points_j))
-        return float(measure_sights(maps, straight, len(self), frames).rms)
+        """Return the RMS error against the truth, in undistorted pixels of frame i."""
+        common_points = self._common_points[1]
+        straight = replace(
+            common_points,
+            points_i=lens.straighten(common_points.points_i),
+            points_j=lens.straighten(common_points.points_j),
+        )
+        return float(measure_common_points(maps, straight, len(self), frames).rms)
 
 
 @dataclass(frozen=True, slots=True)
 class ChainRow:
-    """How good the chain is."""
+    """The quality of the chain."""
 
     seed: int
     disturbed: float
@@ -100,7 +104,7 @@ class ChainRow:
     registered: int
     median_px: float
     worst_px: float
-    ratio: float  # of the errors' RMS to what their σ says
+    ratio: float  # of the errors' RMS to their stated σ
     wrong: int  # links worse than 5 px, bridges included
     parts: int  # of LEAST_PART frames or more
     noise: float
@@ -161,7 +165,7 @@ def main() -> None:
 
 
 def record(seed: int, frames: int, disturbed: float) -> Recorded:
-    """Film one of the scenes; all frames are rendered, by both cores."""
+    """Render all frames of one of the scenes, on both cores."""
     path = DATA / "large_images" / SCENES[seed % len(SCENES)]
     if not path.exists():
         raise UsageError(f"{path}: no such file; set SMALTI_DATA to the folder of the data")
@@ -172,7 +176,7 @@ def record(seed: int, frames: int, disturbed: float) -> Recorded:
 
 
 def prepare_recorded(sequence: Recorded, folder: Path) -> tuple[Preparation, Project]:
-    """Do what the product does before the first question."""
+    """Prepare a project as the product does before the first question."""
     settings = BuildSettings()
     project = Project.begin(folder / "project", sequence, "synthetic", settings.binding())
     project.source = sequence
@@ -213,14 +217,14 @@ def judge_chain(sequence: Recorded, preparation: Preparation, seed: int, seconds
 
 
 def link_error(sequence: Recorded, landmarks: Landmarks) -> tuple[float, float]:
-    """Return the RMS distance of a link's map from the truth over its landmarks, and what their σ says it is."""
+    """Return the RMS distance of a link's map from the truth over its landmarks, and the one that their σ states."""
     outline = sequence.outline
     link = fit_link(landmarks, outline)
     centre = np.array(outline.centre)
     true = sequence.points_in(landmarks.pair.i, landmarks.pair.j, landmarks.points_j)
     seen, rows = projected_and_rows(link.i_from_j, (landmarks.points_j - centre) / outline.unit)
     off = seen * outline.unit + centre - true
-    # RᵀR is the information of the map's entries, of which `rows` say how they move a point.
+    # RᵀR is the information of the map's entries. `rows` say how these move a point.
     basis = PROJECTIVE.by_entry.T
     covariance = np.linalg.inv(basis.T @ link.root.T @ link.root @ basis)
     moved = rows @ basis
@@ -229,7 +233,7 @@ def link_error(sequence: Recorded, landmarks: Landmarks) -> tuple[float, float]:
 
 
 class InEngine:
-    """A person, asked in the numbers of the engine."""
+    """A person who is asked in engine numbers."""
 
     def __init__(self, person: SimulatedPerson, used: Sequence[int]) -> None:
         self._person, self._used = person, used
@@ -242,7 +246,7 @@ class InEngine:
 def perform(
     strategy: str, sequence: Recorded, preparation: Preparation, project: Project, seed: int, answers: int
 ) -> tuple[list[int], list[Loop]]:
-    """Return the frames that a strategy knows, by their numbers in the source, and the states after every answer."""
+    """Return the frames that a strategy knows, by source number, and the states after every answer."""
     disturbed = np.flatnonzero(sequence.disturbance != Disturbance.NONE)
     person = SimulatedPerson(sequence.points_in, sequence.field, disturbed.tolist(), seed=seed)
     used = list(preparation.used)
@@ -288,7 +292,7 @@ def measure(sequence: Recorded, used: Sequence[int], state: Loop, strategy: str,
 
 
 def largest_mosaic(used: Sequence[int], state: Loop) -> tuple[list[int], FrameMaps]:
-    """Return the frames of the largest part, in numbers of the source, and where they lie at last."""
+    """Return the frames of the largest part, in source numbers, and their final maps."""
     delivered = finish_each_its_own_way(state)
     inside = np.flatnonzero(delivered.part == 0)
     maps = FrameMaps(delivered.mosaic_from_frame[inside], delivered.part[inside], delivered.lens)
@@ -318,7 +322,7 @@ def count_attempts(sequence: Recorded, preparation: Preparation, seed: int) -> l
 
 
 def draw_mosaic(sequence: Recorded, used: Sequence[int], state: Loop, path: Path) -> None:
-    """Write a small picture of the largest mosaic, white where there is none."""
+    """Write a small picture of the largest mosaic, white where no frame is."""
     frames, delivered = largest_mosaic(used, state)
     placed = dict(zip(frames, delivered.mosaic_from_frame, strict=True))
     mosaic = Mosaic(sequence, placed, sequence.width, sequence.height, sequence.field(0), lens=delivered.lens)
@@ -358,7 +362,7 @@ def print_tables(chains: Sequence[ChainRow], rows: Sequence[Row], attempts: Sequ
 
 
 def draw_curves(rows: Sequence[Row]) -> Figure:
-    """Draw the error against the answers, a line a strategy, geometric mean of the seeds."""
+    """Draw the error against the answers, one line for each strategy, geometric mean of the seeds."""
     shares = sorted({row.disturbed for row in rows})
     with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
         figure = Figure(figsize=(4.2 * len(shares) + 1.5, 3.8), layout="constrained")

@@ -2,14 +2,14 @@
 
     python benchmarks/peers.py --sets brighton,caliterra --json
 
-Every tool runs as it comes, in a process of its own: `seconds` are from its start to its end, with imports, reading and
-writing the picture; `peak_mb` is its largest resident memory. Two controls with known motions come first, and nothing
-else is run unless every tool places them within a pixel, so that a wrong reading of a peer's cameras is not blamed on
+Every tool runs with its defaults, in a process of its own. `seconds` are from its start to its end, with imports,
+reading and writing the picture. `peak_mb` is its largest resident memory. Two controls with known motions come first.
+Nothing else is run unless every tool places them within a pixel, so that a misread camera is not counted as an error of
 the peer. `relative_rmsd_px` is over the landmark pairs whose two frames the tool placed, and `smalti_there_px` is
 Smalti's over the same ones. The peers' environment is made in .peers on the first run.
 
-The peers are judged by the maps that they estimate. Their panoramas are drawn by others, for OpenCV's affine warper
-takes every map for a rotation: `drawn_rmsd_px` is the error of what one sees.
+The peers are judged by the maps that they estimate. Their panoramas are drawn with other maps, because OpenCV's affine
+warper takes every map for a rotation: `drawn_rmsd_px` is the error of the visible picture.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ POLL_SECONDS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class FrameSet:
-    """Frames to be stitched: as Smalti reads them, and as files for the peers."""
+    """Frames to stitch: as Smalti reads them, and as files for the peers."""
 
     name: str
     location: Path
@@ -65,7 +65,7 @@ class FrameSet:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How a process went."""
+    """The result of a process."""
 
     seconds: float
     peak_mb: float
@@ -94,7 +94,7 @@ def main() -> None:
 
 
 def prepare_environment() -> None:
-    """Make the peers' environment, unless it is there with the same packages."""
+    """Make the peers' environment, unless it exists with the same packages."""
     note = ENVIRONMENT / "installed.txt"
     if note.exists() and note.read_text().split() == list(REQUIREMENTS):
         return
@@ -109,7 +109,7 @@ def prepare_environment() -> None:
 
 
 def find_sets(names: Sequence[str], scratch: Path) -> Iterator[FrameSet]:
-    """Open the sets one after the other; a video is decoded for the peers, outside of any timing."""
+    """Open the sets one after the other. A video is decoded for the peers, outside of any timing."""
     root = Path(os.environ.get("SMALTI_DATA", REPOSITORY.parent / "shared" / "data"))
     for name in names:
         landmarks = tuple(read_landmarks(root / name / "landmarks.csv"))
@@ -129,10 +129,10 @@ def find_sets(names: Sequence[str], scratch: Path) -> Iterator[FrameSet]:
 
 
 def make_controls(scratch: Path) -> Iterator[FrameSet]:
-    """Cut frames out of a made-up scene: three shifted ones, and two that are turned and zoomed as well.
+    """Cut frames out of a synthetic scene: three shifted ones, and two that are turned and zoomed as well.
 
-    The turned control has two frames only: OpenCV composes affine maps in the wrong order, which does no harm to
-    shifts, nor to frames that are each matched with the reference alone, and would be taken for our mistake here.
+    The turned control has only two frames, because OpenCV composes affine maps in the wrong order. That does not affect
+    shifts, nor frames that are each matched with the reference alone. Here it would look like our mistake.
     """
     shifts = [np.array([[1.0, 0.0, x], [0.0, 1.0, y]]) for x, y in ((300, 400), (702.5, 480.25), (930, 830))]
     turned = 1.03 * np.array([[np.cos(0.2), -np.sin(0.2), 850.0], [np.sin(0.2), np.cos(0.2), 350.0]])
@@ -157,7 +157,7 @@ def make_control(name: str, folder: Path, scene_from_frame: Sequence[Transforms]
 
 
 def make_scene(rng: np.random.Generator, width: int, height: int) -> NDArray[np.uint8]:
-    """Return clouds of several sizes, so that there is something to hold on to at every scale."""
+    """Return clouds of several sizes, so that there is structure at every scale."""
     scene = np.zeros((height, width))
     for size in (3, 8, 24, 80):
         coarse = rng.standard_normal((height // size + 2, width // size + 2))
@@ -167,7 +167,7 @@ def make_scene(rng: np.random.Generator, width: int, height: int) -> NDArray[np.
 
 
 def compare(frame_set: FrameSet, limit_seconds: float, limit_mb: float) -> Iterator[dict[str, Any]]:
-    """Run every tool on a set and yield a row a tool."""
+    """Run every tool on a set and yield a row for each tool."""
     smalti_placements: list[Placement] = []
     smalti_seconds = 0.0
     for tool in TOOLS:
@@ -206,7 +206,7 @@ def command_of(tool: str, frame_set: FrameSet, folder: Path) -> list[str]:
 
 
 def watch(command: Sequence[str], limit_seconds: float, limit_mb: float, said: Path) -> Run:
-    """Run a command to its end or to a limit. Memory is looked at on the way, for a killed process tells nothing."""
+    """Run a command to its end or to a limit. Memory is measured on the way, as a killed process reports nothing."""
     peak_mb, stopped = 0.0, ""
     with said.open("w") as log:
         began = time.perf_counter()
@@ -232,7 +232,7 @@ def watch(command: Sequence[str], limit_seconds: float, limit_mb: float, said: P
 
 
 def read_memory_mb(process: int, peak_mb: float) -> tuple[float, float]:
-    """Return resident memory now and at most; what was known before where the process has just ended."""
+    """Return current and largest resident memory; the earlier values if the process has just ended."""
     try:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
@@ -243,7 +243,7 @@ def read_memory_mb(process: int, peak_mb: float) -> tuple[float, float]:
 
 
 def read_placements(tool: str, folder: Path, which: str) -> list[Placement]:
-    """Read where a tool put the frames, also if it did not get as far as the picture; none if it put none."""
+    """Read the placements of a tool, also if it did not draw the picture; none if it placed no frame."""
     if tool == "smalti":
         try:
             with Project.open(folder / "project") as project:
@@ -259,7 +259,7 @@ def read_placements(tool: str, folder: Path, which: str) -> list[Placement]:
 
 
 def hold_against(placements: Sequence[Placement], landmarks: Sequence[Landmarks]) -> tuple[int, float | None]:
-    """Return the number of pairs that can be judged and the error over them in pixels."""
+    """Return the number of pairs that can be judged, and the error over them in pixels."""
     try:
         evaluation = evaluate(placements, landmarks)
     except SmaltiError:  # no pair has both its frames on one mosaic

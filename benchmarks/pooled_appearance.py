@@ -1,10 +1,10 @@
-"""What it is worth to look around a frame: signatures alone against those of all neighbours, added up.
+"""The value of pooling: signatures of single frames against sums over all neighbours.
 
     python benchmarks/pooled_appearance.py [--seeds 1,2,4]
 
-Of pairs further apart in time than a stay, how many that overlap look more alike than all but one in a hundred of those
-that do not; and how often, of one of either kind, the first looks more alike (AUC). On wander (600 frames) and, where
-SMALTI_DATA has it, caliterra with visual words of each seed.
+The pairs are farther apart in time than a stay at one place. Printed is how many overlapping pairs look more alike than
+all but one in a hundred of the others; and how often, of one pair of either kind, the first looks more alike (AUC). On
+wander (600 frames) and, if SMALTI_DATA has it, caliterra with visual words of each seed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from smalti_lab.experiments.experiment import Experiment, experiment_named
 from smalti_lab.experiments.methods import SMALTI, Method
 
 SETS = {"wander": 12, "caliterra": 6}
-"""And from how many frames on a pair is far apart."""
+"""With the number of frames from which on a pair is far apart."""
 
 FALSE_ONES = 0.01
 
@@ -60,7 +60,7 @@ def row_of(name: str, seed: int, experiment: Experiment, far: int) -> list[str]:
 def judge(
     model: ExternalModel, i: NDArray[np.int64], j: NDArray[np.int64], overlap: NDArray[np.bool_]
 ) -> tuple[float, float]:
-    """Return AUC and recall of what a model says of pairs, some of which overlap."""
+    """Return AUC and recall of a model on pairs, some of which overlap."""
     said = model.probabilities()[i, j]
     count = int(overlap.sum())
     rank = np.argsort(np.argsort(said))

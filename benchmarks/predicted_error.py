@@ -1,10 +1,10 @@
-"""How well the error is predicted: now, and after the next 5, 10 and 20 answers.
+"""The accuracy of the predicted error: now, and after the next 5, 10 and 20 answers.
 
     python benchmarks/predicted_error.py [--worlds raster:300,wander:600,circle:1000,caliterra:75] [--seeds 1,2,3]
         [--keep DIR]
 
-Printed is the real error over the predicted one, the median over seeds, by how many answers had been given when it was
-predicted. What real frames take long to match is kept in the folder given.
+Printed is the ratio of the real error to the predicted one, the median over seeds, by the number of answers at the time
+of the prediction. Matches of real frames, which take long, are kept in the given folder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from smalti_lab.experiments.experiment import experiment_named
 from smalti_lab.experiments.methods import SMALTI, Method
 
 ASKED = (0, 5, 10, 20, 40)
-"""Answers after which something is predicted."""
+"""Numbers of answers after which a prediction is made."""
 
 Ratios = dict[tuple[int, int], float]
 """By the answers given, and how many more were predicted."""
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def predicted(name: str, frames: int, seed: int, folder: Path | None) -> Ratios:
-    """Return the real error over the predicted one, of one run."""
+    """Return the ratio of the real error to the predicted one, of one run."""
     kind = experiment_named(name)
     experiment, method = kind.make(frames, seed, folder), Method(SMALTI, kind.usual_family(SMALTI))
     agent = experiment.agent(seed, chain_noise=1.0)

@@ -1,27 +1,27 @@
-"""What rendering is claimed to do, each claim a number: light and seams, moving things, peers, size.
+"""The claims about rendering in numbers: light and seams, moving things, peers, size.
 
     python benchmarks/rendering.py [--only quality,moving,peers,scale] [--json]
     python benchmarks/rendering.py --only peers --project studies/sets/caliterra
     python benchmarks/rendering.py --only scale --gigapixels 2
 
 `quality`: synthetic sequences with exact truth, exposures of ±30 % a frame, corners that lack 40 % of the light, noise
-of 2 grey levels. PSNR against the scene inside the coverage, after the best gain of all. A step is what the error jumps
-by across a seam, in grey levels, averaged over pieces of about 16 pixels; `off the seams` is the same measure along the
-same lines moved by 40 pixels, which noise makes of no seam at all.
+of 2 grey levels. PSNR against the scene inside the coverage, after the best common gain. A step is the jump of the
+error across a seam, in grey levels, averaged over pieces of about 16 pixels. `off the seams` is the same measure along
+the same lines moved by 40 pixels: the effect of noise without a seam.
 
-`moving`: a bright disc in five frames, a dark bar in every seventh; the error where they were, with and without them,
-over the places that three frames or more see. A thing is still seen where it changes the mosaic by more than 20.
+`moving`: a bright disc in five frames, a dark bar in every seventh. The error where they were, with and without them,
+over the places that three frames or more show. A thing counts as visible where it changes the mosaic by more than 20.
 
-`peers`: the same files and maps, each tool in a process of its own, from its start to the written TIFF; Smalti with
-survey, exposure and seams, its code compiled before (`first run ever`: not). OpenCV warps, evens the light, cuts seams
-and blends in bands as its stitcher does by default (`opencv`: graph cut) or faster (`-fast`: dynamic programming).
-enblend gets frames that OpenCV warped and evened; `blending alone` is enblend itself, by default or with the simplest
-of its seams (`-fast`). With `even light` there is nothing to even out. On synthetic sequences all is against the truth.
-Real sets have none: frames that no tool was given are predicted. Relief moves things between frames, so that a blurred
-mosaic has the better PSNR; `likeness` is the median correlation of patches with the mosaic where each fits best within
-12 pixels, `detail` the mosaic's mean gradient in parts of what it should be.
+`peers`: the same files and maps, each tool in a process of its own, from its start to the written TIFF. Smalti includes
+survey, exposure and seams; its code was compiled before (`first run ever`: not). OpenCV warps, corrects the light, cuts
+seams and blends in bands as its stitcher does by default (`opencv`: graph cut) or faster (`-fast`: dynamic
+programming). enblend gets frames that OpenCV warped and corrected. `blending alone` is enblend itself, by default or
+with its simplest seams (`-fast`). With `even light` there is nothing to correct. Synthetic sequences are compared with
+the truth. Real sets have none: frames that no tool was given are predicted. Relief moves things between frames, so that
+a blurred mosaic has the better PSNR. `likeness` is the median correlation of patches with the mosaic where each fits
+best within 12 pixels. `detail` is the ratio of the mosaic's mean gradient to the right one.
 
-`scale`: frames made on the fly, the memory that is allowed, and the time a megapixel.
+`scale`: frames rendered on the fly, the allowed memory, and the time for each megapixel.
 """
 
 from __future__ import annotations

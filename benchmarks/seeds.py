@@ -1,4 +1,4 @@
-"""How much of a figure over five seeds is luck: the paper's strategy on the raster of 300, over many seeds.
+"""The variation of a figure over five seeds: the paper's strategy on the raster of 300, over many seeds.
 
 python benchmarks/seeds.py --seeds 40
 """

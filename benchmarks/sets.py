@@ -1,9 +1,9 @@
-"""The real sequences: error of the default build against landmarks that were no input, beside the floors.
+"""The real sequences: error of the default build against landmarks that are not used as input, beside the floors.
 
     python benchmarks/sets.py [--sets caliterra,copr] [--budget Q] [--folder studies/sets] [--json]
 
 A floor is the error of an adjustment that uses every matching pair, as given in the data's README. With --budget the
-builds ask so many questions; "predicted" is what a build says of its own error.
+builds ask so many questions. "predicted" is a build's prediction of its own error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FLOORS: dict[str, tuple[float, float | None]] = {
 """Affine, homography; px."""
 
 LARGEST_OF_FLOOR = 1.15
-"""What the error of a default build may be, in homography floors."""
+"""The largest error of a default build, in homography floors."""
 
 
 def main() -> None:
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def measure(name: str, folder: Path, budget: int | None) -> dict[str, Any]:
-    """Build a set, by default but for the budget."""
+    """Build a set, by default except for the budget."""
     video = DATA / name / "test3.mp4"
     location, every = (video, 3) if video.exists() else (DATA / name / "frames", 1)
     landmarks = DATA / name / "landmarks.csv"

@@ -1,4 +1,4 @@
-"""Where the time of one answer goes, by stage, seen from outside: the engine does not know that it is timed."""
+"""The time of one answer by stage, measured from outside: the engine has no timing code."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ STAGE_OF = {
     "suggestion/pair_search.py": "search of candidates",
     "suggestion/expected_gain.py": "expected gain of candidates",
 }
-"""Stages by file, or by function of a file; what is private or not here belongs to the stage that called it."""
+"""Stages by file, or by function of a file. What is private or not listed belongs to the stage that called it."""
 
 REST = "the rest"
 
 
 class Stopwatch:
-    """Credits every moment to the innermost stage that runs, libraries and kernels included."""
+    """Adds all time to the innermost stage that runs, libraries and kernels included."""
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)

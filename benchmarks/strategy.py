@@ -4,8 +4,8 @@
     python benchmarks/strategy.py studies/raster studies/circle [--against paper] [--strategy smalti]
     python benchmarks/strategy.py studies/raster --batches studies/raster-in-eights
 
-The error to reach is, for every seed, 1.5 times that of the first strategy named in the study after its last answer.
-With --batches, a study in which the same strategy asks several questions at a time is held against the first one's.
+The error to reach is, for every seed, 1.5 times that of the first strategy of the study after its last answer. With
+--batches, a study in which the same strategy asks several questions at a time is compared with the first one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ def main() -> None:
 
 
 def print_effort(studies: list[dict[str, Any]], against: str, judged: str) -> None:
-    """Mean answers to reach the error, and their ratio; one more than there were counts for a run that never did."""
+    """Print the mean number of answers to reach the error, and the ratio.
+
+    A run that never reached it counts as one more than all its answers.
+    """
     lines, ratios = [], []
     for study in studies:
         base, own = (study["strategies"][name]["answers_to_reach"] for name in (against, judged))
@@ -86,7 +89,7 @@ def print_bounds(studies: list[dict[str, Any]], names: Iterable[str]) -> None:
 
 
 def print_batches(single: Path, batches: Path, judged: str) -> None:
-    """How many answers more it takes if several questions are asked at a time."""
+    """Print how many more answers are needed if several questions are asked at a time."""
     first, second = (json.loads((folder / "summary.json").read_text()) for folder in (single, batches))
     levels = {int(seed): px for seed, px in first["level_to_reach_px"].items() if int(seed) in second["seeds"]}
     means = [
@@ -97,14 +100,14 @@ def print_batches(single: Path, batches: Path, judged: str) -> None:
 
 
 def needed(folder: Path, strategy: str, seed: int, level_px: float) -> int:
-    """Return after how many answers of a run the error is at most so large, and stays so."""
+    """Return the number of answers of a run from which on the error stays at most this large."""
     with (folder / "curves.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["strategy"] == strategy and int(row["seed"]) == seed]
     return last_above(np.array([float(row["relative_rmsd_px"]) for row in rows]), level_px) + 1
 
 
 def title(study: dict[str, Any]) -> str:
-    """Name a study by what is not usual about it."""
+    """Name a study by its unusual settings."""
     parts = [f"{study['experiment']} {study['frames']}"]
     if study["looks"] != "own":
         parts.append(f"looks {study['looks']}")

@@ -1,8 +1,9 @@
-"""What a suggestion costs: from an answer to the next question, `smalti` against `paper`, in turns in one run.
+"""The time of a suggestion, from an answer to the next question: `smalti` against `paper`, in turns in one run.
 
     python benchmarks/suggestion.py [--frames 1000] [--answers 30]
 
-Worlds of `smalti experiment`. `paper` is the paper's loop, which looks at all pairs; `smalti` that of a build.
+The worlds are those of `smalti experiment`. `paper` is the paper's loop, which computes all pairs; `smalti` is that of
+a build.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ FIRST_LEFT_OUT = 3
 
 
 def main() -> None:
-    """Print a row a world."""
+    """Print a row for each world."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--frames", type=int, default=1000, metavar="N", help="length of the sequences (1000)")
     parser.add_argument("--answers", type=int, default=30, metavar="A", help="answers of each strategy (30)")

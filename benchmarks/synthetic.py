@@ -1,10 +1,11 @@
-"""Sequences cut from large pictures along known paths: how far every frame is from the truth, and what lies do.
+"""Sequences cut from large pictures along known paths: the error of every frame, and the effect of wrong matches.
 
     python benchmarks/synthetic.py [--frames 600] [--paths raster,circle,wander] [--lies 0.1] [--json]
 
-A frame's error is the RMS distance, in the pair's frame, between where the mosaic and where the truth see the points of
-the other frame; the worst over all pairs that share a tenth of their area is reported. With `--lies`, a matcher changes
-that share of its yes answers into plausible but wrong maps, and the error is compared with that of the honest one.
+A frame's error is the RMS distance, in the pair's frame, between the positions of the other frame's points in the
+mosaic and in truth. Reported is the worst over all pairs that share a tenth of their area. With `--lies`, a matcher
+changes that share of its yes answers into plausible but wrong maps, and the error is compared with that of the honest
+one.
 """
 
 from __future__ import annotations
@@ -107,9 +108,9 @@ def errors(sequence: SyntheticSequence, placements: Any) -> dict[str, Any]:
 
 
 class Liar:
-    """Matches keypoints, and turns a share of what it finds into another map: shifted, turned, enlarged.
+    """Matches keypoints, and replaces a share of the results by another map: shifted, turned, enlarged.
 
-    A matcher sees images, not frame numbers: whether it lies, and how, is drawn from what the two images hold.
+    A matcher sees images, not frame numbers. Whether it lies, and how, is drawn from the content of the two images.
     """
 
     def __init__(self, share: float) -> None:
@@ -137,7 +138,7 @@ class Liar:
         return (points_i - centre) @ turn.T + centre + shift, points_j
 
     def told(self, found: list[Pair]) -> set[Pair]:
-        """Return those of the pairs found that it lied about; frames are seen in their order by the chain."""
+        """Return the pairs, of those found, that it lied about. The chain sees frames in their order."""
         return {pair for pair in found if np.random.default_rng([11, pair.i, pair.j]).random() < self.share}
 
 

@@ -1,11 +1,11 @@
-"""What it is worth to learn the camera: the drift of chains whose camera turns in several ways.
+"""The value of the motion prior: the drift of chains whose camera turns in several ways.
 
     python benchmarks/turning.py [--frames 300] [--worlds 10]
 
-Every link measures its map by nine landmarks with noise of 1 px in a frame of 100 px; its turn then has a deviation of
+Every link measures its map by nine landmarks with noise of 1 px in a frame of 100 px. Its turn then has a deviation of
 one unit. A camera turns by `rate` units from frame to frame: always the same way, to and fro twice over the sequence,
-or each time anew. Printed is how far frames are turned wrongly, RMS over frames and worlds, by the engine that learns
-the camera, as a ratio to the same engine without; below it, what the covariance says this ratio is.
+or randomly. Printed is the error of the frames' turn, RMS over frames and worlds, with the motion prior, as a ratio to
+the same engine without. Below it is the ratio that the covariance states.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def turns(way: str, rate: float, frames: int, rng: np.random.Generator) -> NDArr
 
 
 def drifts(angles: NDArray[np.float64], rng: np.random.Generator) -> tuple[list[float], list[float]]:
-    """Return the mean squared error of the frames' turn without and with a learned camera, and as they state it."""
+    """Return the mean squared error of the frames' turn without and with the motion prior, and the stated ones."""
     system = System.of(len(angles) + 1, OUTLINE, AFFINE, [link(n, angle, rng) for n, angle in enumerate(angles)])
     truth = np.concatenate([[0.0], np.cumsum(angles)])
     real, said = [], []
@@ -81,14 +81,14 @@ def stated_variance(estimate: Estimate, reference: int) -> float:
     maps = estimate.solution.maps
     relative = np.linalg.inv(maps[pairs[:, 0]]) @ maps[pairs[:, 1]]
     moved = PredictedLinks.of_increments(pairs, relative, np.linalg.inv(relative))
-    # The turn of an increment is half of what its entries below and above the diagonal differ by.
+    # The turn of an increment is half of the difference of its entries below and above the diagonal.
     turn = AFFINE.by_entry[ROTATION][None] / 2.0
     rows = PredictedLinks(pairs, turn @ moved.by_i, turn @ moved.by_j)
     return float(np.mean(estimate.covariance.of_predicted_links(rows)))
 
 
 def link(n: int, angle: float, rng: np.random.Generator) -> Link:
-    """Return what is measured of a step: a third of a frame on, and turned."""
+    """Return the measurement of a step: a third of a frame further, and turned."""
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     exact = CENTRED @ turn.T + OUTLINE.centre + (RASTER_STEP, 0.0)
     landmarks = Landmarks(Pair(n, n + 1), exact + rng.normal(size=exact.shape), CONTROL_POINTS)

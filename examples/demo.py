@@ -1,4 +1,4 @@
-"""The main job on an example made from noise: a camera wanders over a landscape, Smalti puts it together again.
+"""The main job on an example made from noise: a camera wanders over a landscape, and Smalti makes the mosaic.
 
 python examples/demo.py [FOLDER]
 """
@@ -50,7 +50,7 @@ def main(folder: Path) -> None:
 
 
 def flight() -> SyntheticSequence:
-    """Return a camera that wanders, turns, revisits places, and suffers from exposure, blur and noise."""
+    """Return a camera that wanders, turns, revisits places, and has changing exposure, blur and noise."""
     handling = Handling(heading_degrees=40, zoom=0.1, shake_px=3, shake_degrees=1)
     path = wander(SCENE, FRAMES, FRAME, step=0.2, handling=handling, seed=SEED)
     return SyntheticSequence(

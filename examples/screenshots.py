@@ -1,8 +1,8 @@
-"""Take the pictures of the page that the documentation shows.
+"""Take the pictures of the page for the documentation.
 
     python examples/screenshots.py ../shared/data/caliterra/frames docs/images
 
-The answers are the matcher's landmarks. That of a contradiction is kept by tests/page in test-artefacts/.
+The answers are the matcher's landmarks. tests/page writes the picture of a contradiction to test-artefacts/.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def click_landmarks(page: Page) -> None:
 
 
 def place(page: Page, side: str, x: float, y: float) -> tuple[float, float]:
-    """Return where a point of a frame is on the screen."""
+    """Return the position of a point of a frame on the screen."""
     frame = page.get_by_test_id(f"frame-{side}")
     a, b, c, d, e, f = (float(number) for number in (frame.get_attribute("data-screen-from-frame") or "").split(","))
     box = frame.bounding_box()

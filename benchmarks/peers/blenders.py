@@ -1,8 +1,8 @@
-"""Blend frames whose places are known with a peer: python blenders.py TOOL JOB.json OUT.
+"""Blend frames with known maps with a peer: python blenders.py TOOL JOB.json OUT.
 
-`opencv` and `opencv-fast` write the mosaic to OUT, a TIFF; `warp` writes the frames to the folder OUT as enblend wants
-them. JOB.json has the frames' files, the maps from each to the canvas (3×3), and the canvas' width and height. What is
-done, in which order and with which sizes, follows OpenCV's own sample stitching_detailed. Nothing of Smalti is imported
+`opencv` and `opencv-fast` write the mosaic to OUT, a TIFF. `warp` writes the frames to the folder OUT in the form that
+enblend needs. JOB.json has the frames' files, the maps from each to the canvas (3×3), and the canvas' width and height.
+The steps, their order and their sizes follow OpenCV's own sample stitching_detailed. Nothing of Smalti is imported
 here.
 """
 
@@ -22,15 +22,15 @@ import tifffile
 from numpy.typing import NDArray
 
 SEAM_MEGAPIXELS = 0.1
-"""Size to which a frame is reduced to compare light and to find seams: the sample's."""
+"""Size to which a frame is reduced to compare light and to find seams, as in the sample."""
 
 BLEND_STRENGTH = 5
-"""Width of the bands, per cent of the mosaic's side: the sample's."""
+"""Width of the bands, per cent of the mosaic's side, as in the sample."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
-    """Frames and where they lie."""
+    """Frames and their maps."""
 
     files: list[str]
     canvas_from_frame: list[NDArray[np.float64]]
@@ -61,12 +61,12 @@ def main() -> None:
 
 
 def blend_by_default(job: Job, out: Path) -> None:
-    """Take what OpenCV's stitcher takes: gains of blocks, graph cut, bands."""
+    """Blend as OpenCV's stitcher does by default: gains of blocks, graph cut, bands."""
     blend(job, out, cv2.detail.BlocksGainCompensator(32, 32), cv2.detail.GraphCutSeamFinder("COST_COLOR"))
 
 
 def blend_fast(job: Job, out: Path) -> None:
-    """Take the fastest that still compares the frames: a gain a frame, seams by dynamic programming, bands."""
+    """Blend with the fastest settings that still compare frames: one gain a frame, dynamic programming, bands."""
     blend(job, out, cv2.detail.GainCompensator(1), cv2.detail.DpSeamFinder("COLOR"))
 
 
@@ -94,7 +94,7 @@ def blend(job: Job, out: Path, compensator: Any, finder: Any) -> None:
 
 
 def warp_for_enblend(job: Job, out: Path) -> None:
-    """Write every frame, its light made even by OpenCV, as a TIFF of its tight box and of where that lies."""
+    """Write every frame, its light corrected by OpenCV, as a TIFF of its tight box with the box's position."""
     small = [warp_small(job, n) for n in range(len(job.files))]
     compensator = cv2.detail.GainCompensator(1)
     compensator.feed([frame.corner for frame in small], [frame.image for frame in small], [f.mask for f in small])
@@ -125,7 +125,7 @@ def warp_small(job: Job, n: int) -> Warped:
     height, width = image.shape[:2]
     scale = min(1.0, math.sqrt(SEAM_MEGAPIXELS * 1e6 / (width * height)))
     image = cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_LINEAR_EXACT)
-    # Resizing keeps the frame's corners, not the centre of its first pixel: hence the shift by half a pixel.
+    # Resizing keeps the frame's corners and not the centre of its first pixel, hence the shift by half a pixel.
     small_from_large = np.array([[scale, 0, 0.5 * scale - 0.5], [0, scale, 0.5 * scale - 0.5], [0, 0, 1]])
     placed = small_from_large @ job.canvas_from_frame[n] @ np.linalg.inv(small_from_large)
     return warp(image, placed, math.ceil(job.width * scale), math.ceil(job.height * scale))

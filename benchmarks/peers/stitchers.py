@@ -1,7 +1,7 @@
 """Stitch frames with a peer, inside the peers' environment: python stitchers.py TOOL FRAMES.json FOLDER.
 
-Where the frames lie is written to FOLDER/placed.json before the panorama is drawn, so that a run that ends in the
-drawing still tells it. Nothing of Smalti is imported here.
+The placements of the frames are written to FOLDER/placed.json before the panorama is drawn, so that they exist even if
+drawing fails. Nothing of Smalti is imported here.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def main() -> None:
 
 
 def stitch_by_openstitching(paths: Sequence[str], folder: Path) -> Any:
-    """Run its `AffineStitcher` as it comes but for the crop, which refuses any mosaic whose outline has a hole."""
+    """Run its `AffineStitcher` with its defaults except for the crop, which refuses outlines with a hole."""
     from stitching import AffineStitcher  # type: ignore[import-not-found]  # noqa: PLC0415
     from stitching.images import Images  # type: ignore[import-not-found]  # noqa: PLC0415
 
-    warnings.simplefilter("ignore")  # it warns of frames left out, which placed.json tells
+    warnings.simplefilter("ignore")  # it warns of frames left out, which are listed in placed.json
     stitcher = AffineStitcher(crop=False)
     estimate_scale = stitcher.estimate_scale
 
@@ -48,7 +48,7 @@ def stitch_by_openstitching(paths: Sequence[str], folder: Path) -> Any:
 
 
 def stitch_by_opencv(paths: Sequence[str], folder: Path) -> Any:
-    """Run `cv2.Stitcher` in SCANS mode; its two public steps are what its `stitch` does."""
+    """Run `cv2.Stitcher` in SCANS mode. Its two public steps are what its `stitch` does."""
     stitcher = cv2.Stitcher.create(cv2.Stitcher_SCANS)
     images = [np.asarray(cv2.imread(path)) for path in paths]
     check(stitcher.estimateTransform(images))
@@ -80,11 +80,11 @@ def keep(folder: Path, kept: Sequence[int], cameras: Iterable[Any], scales: Iter
     content = {"kept": list(kept), "estimated": estimated, "drawn": drawn}
     unfinished = folder / "placed.part"
     unfinished.write_text(json.dumps(content))
-    unfinished.rename(folder / "placed.json")  # whole or not at all, for we may be killed at any moment
+    unfinished.rename(folder / "placed.json")  # whole or not at all, because the process may be killed at any moment
 
 
 def distort(small_from_mosaic: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the map that OpenCV's affine warper draws by: it transposes the linear part where it should invert it.
+    """Return the map by which OpenCV's affine warper draws: it transposes the linear part where it should invert it.
 
     Found by `PyRotationWarper.warpPointBackward`, and by matching frames with a finished panorama: within 0.2 px.
     """
@@ -97,7 +97,7 @@ def distort(small_from_mosaic: NDArray[np.float64]) -> NDArray[np.float64]:
 def place(small_from_mosaic: NDArray[np.float64], scale_x: float, scale_y: float) -> NDArray[np.float64]:
     """Return `mosaic_from_frame` of an affine camera, which was estimated on a frame made smaller.
 
-    Resizing keeps the frame's corners, not the centre of its first pixel: hence the shift by half a pixel.
+    Resizing keeps the frame's corners and not the centre of its first pixel, hence the shift by half a pixel.
     """
     small_from_frame = np.diag([scale_x, scale_y, 1.0])
     small_from_frame[:2, 2] = 0.5 * scale_x - 0.5, 0.5 * scale_y - 0.5

@@ -1,1 +1,1 @@
-"""The parts of benchmarks/rendering.py, a file each."""
+"""The parts of benchmarks/rendering.py, one file each."""

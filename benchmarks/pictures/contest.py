@@ -25,7 +25,7 @@ TOOLS = ("smalti", "opencv", "opencv-fast", "enblend", "enblend-fast")
 FAST_ENBLEND = ("--primary-seam-generator=nearest-feature-transform", "--no-optimize")
 LIMIT_MB = 14_000.0
 LARGE_SIDE = 16
-"""Frames a side of the large synthetic set, of 52 megapixels: where memory begins to matter."""
+"""Frames a side of the large synthetic set, of 52 megapixels, where memory begins to matter."""
 
 LONG_SECONDS = 30.0
 """A run that takes longer is not repeated."""
@@ -49,7 +49,7 @@ COLUMNS = {
 def compare_tools(
     projects: Sequence[Path], tools: Sequence[str], repeats: int, limit_seconds: float
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row a set and tool: the synthetic sets, or the finished projects that are named."""
+    """Yield a row for each set and tool: the synthetic sets, or the named finished projects."""
     if shutil.which("enblend") is None:
         print("(no enblend on this machine: it is left out)", file=sys.stderr)
         tools = [tool for tool in tools if not tool.startswith("enblend")]
@@ -77,7 +77,7 @@ def _compare(job: Job, course: _Course, tools: Sequence[str], repeats: int) -> I
     course.warm_up()
     runs: dict[str, list[tuple[Run, Run | None]]] = {tool: [course.run(tool)] for tool in tools}
     for _ in range(repeats - 1):
-        # The tools take turns, so that whatever else the machine does slows all of them.
+        # The tools take turns, so that other load on the machine slows all of them.
         for tool in tools:
             if runs[tool][0][0].outcome == "done" and runs[tool][0][0].seconds < LONG_SECONDS:
                 runs[tool].append(course.run(tool))
@@ -108,17 +108,17 @@ def _compare(job: Job, course: _Course, tools: Sequence[str], repeats: int) -> I
 
 
 class _Course:
-    """Where the tools run a job."""
+    """The folder in which the tools run a job."""
 
     def __init__(self, job: Job, folder: Path, limit_seconds: float) -> None:
         self._job, self._folder, self._limit_seconds = job, folder, limit_seconds
 
     def warm_up(self) -> None:
-        """Let Smalti render three frames: Numba keeps what it compiles, and that is all of it."""
+        """Let Smalti render three frames, so that Numba compiles and stores everything."""
         self._watch([sys.executable, str(FILES), str(self._job.file), str(self._folder / "warm.tif"), "3"])
 
     def run(self, tool: str, *, cold: bool = False) -> tuple[Run, Run | None]:
-        """Run a tool from its start to the written file; return also how its blending alone went, if that is a part."""
+        """Run a tool from its start to the written file. Return also the run of its blending, if that is a part."""
         job, out, warped = str(self._job.file), str(self._out(tool)), self._folder / "warped"
         if tool == "smalti":
             command = [sys.executable, str(FILES), job, out]
@@ -134,10 +134,10 @@ class _Course:
         return Run(warping.seconds + blending.seconds, peak_mb, blending.outcome), blending
 
     def read(self, tool: str) -> NDArray[np.uint8]:
-        """Return a tool's mosaic (h, w, 4), RGBA, on the whole canvas; enblend leaves out margins without frames."""
+        """Return a tool's mosaic (h, w, 4), RGBA, on the whole canvas. enblend leaves out margins without frames."""
         with tifffile.TiffFile(self._out(tool)) as tiff:
             left, top = (_position(tiff.pages.first.tags, axis) for axis in ("X", "Y"))
-        # By OpenCV: enblend compresses by LZW, which tifffile alone cannot read.
+        # With OpenCV, because enblend compresses with LZW, which tifffile alone cannot read.
         cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_ERROR)  # it warns of its own files' alpha
         pixels = cv2.imread(str(self._out(tool)), cv2.IMREAD_UNCHANGED)
         assert pixels is not None, "a tool that was done has written its mosaic"
@@ -156,7 +156,7 @@ class _Course:
 
 
 def _position(tags: Any, axis: str) -> int:
-    """Return where a TIFF says that its first pixel lies."""
+    """Return the position of a TIFF's first pixel, from its tags."""
     if f"{axis}Position" not in tags:
         return 0
     (shift, of), (resolution, per) = tags[f"{axis}Position"].value, tags[f"{axis}Resolution"].value

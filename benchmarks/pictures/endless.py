@@ -1,7 +1,7 @@
-"""A mosaic of any size from frames made on the fly.
+"""A mosaic of any size from frames rendered on the fly.
 
-SIDE × SIDE frames in strips forth and back; 100 × 100 of them are 2 gigapixels. The scene repeats itself, frame n is
-the same whenever it is asked for, and takes about a millisecond.
+SIDE × SIDE frames in strips to and fro; 100 × 100 of them are 2 gigapixels. The scene is periodic. Frame n is always
+the same, and takes about a millisecond.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ STEP_X, STEP_Y = 520, 384
 """Pixels between neighbours: 35 % of a frame's area is shared."""
 
 JITTER = 12
-"""Pixels by which a frame may lie beside its place in the raster, in all."""
+"""Pixels by which a frame may deviate from its position in the raster, in all."""
 
 PERIOD = 1024
 DARKEST, BRIGHTEST = 25, 175
-"""Of the scene: no frame is so bright that it clips."""
+"""Range of the scene, so that no frame clips."""
 
 SHIFTS = ((0.0, 0.0), (0.5, 0.25), (0.25, 0.75), (0.75, 0.5))
-"""Parts of a pixel by which frames lie beside the scene's own."""
+"""Fractions of a pixel by which frames are shifted against the scene."""
 
 EXPOSURE, VIGNETTING = 0.25, 0.3
 SEED = 9
 
 
 class EndlessFrames:
-    """SIDE × SIDE frames of a scene without end."""
+    """SIDE × SIDE frames of a periodic scene."""
 
     def __init__(self, side: int) -> None:
         self.side = side
@@ -57,7 +57,7 @@ class EndlessFrames:
         self._gains = 1 + EXPOSURE * rng.uniform(-1, 1, side * side)
         self._jitter = rng.integers(0, JITTER, (side * side, 2))
         self.seconds = 0.0
-        """Spent on making frames."""
+        """Time spent on rendering frames."""
 
     @property
     def maps(self) -> dict[int, NDArray[np.float64]]:
@@ -70,7 +70,7 @@ class EndlessFrames:
         return maps
 
     def read_many(self, indices: Iterable[int]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-        """Make frames, one after the other."""
+        """Render frames, one after the other."""
         for n in indices:
             began = time.perf_counter()
             x, y = (place % PERIOD for place in self._corner(n))
@@ -86,14 +86,14 @@ class EndlessFrames:
         return self.scene[rows[:, None], columns[None]]
 
     def _corner(self, n: int) -> tuple[int, int]:
-        """Return the whole part of the place of a frame's first pixel."""
+        """Return the whole part of the position of a frame's first pixel."""
         row, along = divmod(n, self.side)
         column = along if row % 2 == 0 else self.side - 1 - along
         return STEP_X * column + int(self._jitter[n, 0]), STEP_Y * row + int(self._jitter[n, 1])
 
 
 def main() -> None:
-    """Render in a process of its own, with the arguments SIDE MEMORY_MB OUT.tif, and print how it went."""
+    """Render in a process of its own, with the arguments SIDE MEMORY_MB OUT.tif, and print the result."""
     side, memory_mb, out = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     frames = EndlessFrames(side)
     survey_ended = 0.0
@@ -125,7 +125,7 @@ def main() -> None:
 
 
 def _shift(wrapped: NDArray[np.uint8], x: float, y: float) -> NDArray[np.uint8]:
-    """Return the scene from a place between its pixels on, a frame more than a period wide and high."""
+    """Return the scene from a position between its pixels on, a frame more than a period wide and high."""
     from_shifted = np.array([[1.0, 0.0, 8 + x], [0.0, 1.0, 8 + y]])
     shifted = resample(wrapped, from_shifted, PERIOD + WIDTH, PERIOD + HEIGHT)
     return np.clip(np.rint(shifted), 0, 255).astype(np.uint8)

@@ -1,6 +1,6 @@
 """Frames in files, rendered by Smalti in a process of its own: python files.py JOB.json OUT.tif [COUNT].
 
-With COUNT only as many frames are rendered: enough to have everything compiled.
+With COUNT only so many frames are rendered: enough to compile everything.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from smalti.rendering.mosaic import Mosaic
 
 
 class FrameFiles:
-    """Decodes frames by the same code as the peers."""
+    """Decodes frames with the same code as the peers."""
 
     def __init__(self, files: Sequence[str]) -> None:
         self._files = files

@@ -1,4 +1,4 @@
-"""The same frames at the same places for every tool: as files and a table of maps."""
+"""The same frames with the same maps for every tool: as files and a table of maps."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from smalti.project.project import Project
 from smalti.rendering.canvas import Canvas
 
 MOST_LEFT_OUT = 5
-"""Frames of a real set that no tool is given, and by which all are judged; a tenth of them in a small one."""
+"""Frames of a real set that no tool is given, and by which all are judged; a tenth of them in a small set."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
-    """What is to be rendered, and what the result is held against: the truth, or frames that were left out."""
+    """What is to be rendered, and the reference for the result: the truth, or frames that were left out."""
 
     name: str
     file: Path
@@ -34,7 +34,7 @@ class Job:
     left_out: list[tuple[NDArray[np.uint8], NDArray[np.float64]]]  # frame (h, w, 3) and canvas_from_frame
 
     def judge(self, mosaic: NDArray[np.uint8], covered: NDArray[np.bool_]) -> Verdict:
-        """Hold a mosaic (h, w, 4) against what is known, where all tools cover the canvas."""
+        """Compare a mosaic (h, w, 4) with the reference, where all tools cover the canvas."""
         if self.truth is not None:
             return compare([(mosaic[..., :3], self.truth, covered)], one_gain=True)
         return compare([_predict(mosaic, covered, *left_out) for left_out in self.left_out], one_gain=False)
@@ -52,7 +52,7 @@ def job_of_world(world: World, folder: Path) -> Job:
 
 
 def job_of_endless(side: int, folder: Path) -> Job:
-    """Write frames of a scene without end."""
+    """Write frames of a periodic scene."""
     frames = EndlessFrames(side)
     maps = {}
     for number, frame in frames.read_many(range(side**2)):
@@ -65,7 +65,7 @@ def job_of_endless(side: int, folder: Path) -> Job:
 
 
 def job_of_project(location: Path, folder: Path) -> Job:
-    """Take the frames of a finished project but for some, which the mosaic of the others is to predict."""
+    """Take the frames of a finished project except for some, which the mosaic of the others is to predict."""
     with Project.open(location) as project:
         placed = [placement for placement in project.placements if placement.part == 0]
         if project.mask is not None:
@@ -102,10 +102,10 @@ def _predict(
     frame: NDArray[np.uint8],
     canvas_from_frame: NDArray[np.float64],
 ) -> Shown:
-    """Return a frame as the mosaic shows it, the frame, and where the mosaic shows it."""
+    """Return the mosaic in a frame's pixels, the frame, and where the mosaic covers it."""
     size, inverse = (frame.shape[1], frame.shape[0]), cv2.WARP_INVERSE_MAP
     predicted = cv2.warpPerspective(mosaic[..., :3], canvas_from_frame, size, flags=cv2.INTER_CUBIC | inverse)
     seen = cv2.warpPerspective(covered.astype(np.uint8), canvas_from_frame, size, flags=cv2.INTER_NEAREST | inverse)
-    # The bicubic kernel reaches two pixels: what lies beyond the mosaic is none of its doing.
+    # The bicubic kernel reaches two pixels, so pixels near the mosaic's border are not judged.
     inside = cv2.erode(seen, np.ones((5, 5), np.uint8)) > 0
     return np.asarray(predicted, np.uint8), frame, inside

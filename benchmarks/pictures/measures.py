@@ -1,4 +1,4 @@
-"""How good a picture is, beside what it should show."""
+"""The quality of a picture against a reference."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 SEGMENT = 16
-"""Side of the blocks that cut seams into pieces, pixels: a step is one if it goes on for as long."""
+"""Side of the blocks that cut seams into pieces, in pixels. A step must continue over such a piece."""
 
 FEWEST = 8
-"""Pairs of pixels of a piece."""
+"""Pairs of pixels of a piece, at least."""
 
 AWAY = 40
 """Pixels by which seams are moved to where there are none."""
@@ -23,7 +23,7 @@ def best_gain(image: NDArray[np.floating], truth: NDArray[np.floating]) -> float
 
 
 def errors_of(image: NDArray[np.uint8], truth: NDArray[np.uint8], where: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Return (h, w, 3): the image (h, w, 3|4) less the truth, after the best gain of all of `where`; NaN elsewhere."""
+    """Return (h, w, 3): the image (h, w, 3|4) minus the truth, after the best gain over `where`; NaN elsewhere."""
     errors = np.full((*where.shape, 3), np.nan, np.float32)
     pixels, true = image[..., :3][where].astype(np.float32), truth[where].astype(np.float32)
     errors[where] = best_gain(pixels.astype(np.float64), true.astype(np.float64)) * pixels - true
@@ -31,24 +31,24 @@ def errors_of(image: NDArray[np.uint8], truth: NDArray[np.uint8], where: NDArray
 
 
 def decibels(errors: NDArray[np.floating]) -> float:
-    """Return the PSNR of errors in grey levels; NaN is left out."""
+    """Return the PSNR of errors in grey levels. NaN is left out."""
     return float(10 * np.log10(255**2 / np.nanmean(np.square(errors, dtype=np.float64))))
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """How much the picture jumps where its source does, grey levels."""
+    """The jump of the picture where its source frame changes, grey levels."""
 
     median: float
     high: float  # 95 % of the pieces have less
-    floor: float  # median along the same lines moved to where there is no seam: what noise makes of none
+    floor: float  # median along the same lines moved to where there is no seam: the effect of noise
 
 
 def measure_steps(errors: NDArray[np.float32], labels: NDArray[np.integer]) -> Steps:
     """Measure the jump of the errors (h, w, 3) across lines between unlike labels (h, w).
 
-    The difference of the errors of the two pixels beside a line, the same way round, is averaged over each piece of
-    the line in a block of 16 × 16 pixels and over the channels, so that noise does not pass for a step.
+    The signed difference of the errors of the two pixels beside a line is averaged over each piece of the line in a
+    block of 16 × 16 pixels and over the channels, so that noise does not count as a step.
     """
     grey = errors.mean(axis=2)
     found = _steps(grey, labels)

@@ -1,4 +1,4 @@
-"""What is left in the mosaic of things that only a few frames show."""
+"""What remains in the mosaic of things that only a few frames show."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from smalti.rendering.mosaic import Blend
 BLENDS: tuple[Blend, ...] = ("feather", "none", "multiband", "median")
 
 FEWEST_VIEWS = 3
-"""Of a place: between two frames that disagree nobody can tell which one is right."""
+"""Frames at a place, at least: between two frames that disagree, nothing tells which one is right."""
 
 SEEN = 20
-"""Grey levels: a thing is seen where it changes the mosaic by more."""
+"""Grey levels. A thing is visible where it changes the mosaic by more."""
 
 DISC, BAR = (252, 248, 240), (14, 14, 18)
 DISC_RADIUS = 45
@@ -36,7 +36,7 @@ COLUMNS = {
 
 
 def measure_moving() -> Iterator[dict[str, Any]]:
-    """Yield a row a sequence, thing and blend."""
+    """Yield a row for each sequence, thing and blend."""
     for world in make_worlds():
         clean = world.mosaic()
         canvas = clean.canvas()
@@ -64,7 +64,7 @@ def measure_moving() -> Iterator[dict[str, Any]]:
 
 
 def _discs(world: World) -> dict[int, NDArray[np.bool_]]:
-    """Let a disc drift across the view in five frames of the middle, slower than the camera."""
+    """Let a disc drift across the view in five frames in the middle, slower than the camera."""
     shapes = {}
     for k in range(5):
         shape = np.zeros(FRAME[::-1], np.uint8)
@@ -74,7 +74,7 @@ def _discs(world: World) -> dict[int, NDArray[np.bool_]]:
 
 
 def _bars(world: World) -> dict[int, NDArray[np.bool_]]:
-    """Hold a bar, as of a tool, into every seventh frame, at the same place of the view."""
+    """Hold a bar, like a tool, into every seventh frame, at the same position of the view."""
     shape = np.zeros(FRAME[::-1], np.uint8)
     cv2.line(shape, (0, 400), (400, 180), (1,), 36)
     return dict.fromkeys(range(3, len(world.sequence), 7), shape > 0)

@@ -1,4 +1,4 @@
-"""What evening the light is worth: the mosaic beside the true scene, and the steps at its seams."""
+"""The value of the light correction: the mosaic against the true scene, and the steps at its seams."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COLUMNS = {
 
 
 def measure_quality() -> Iterator[dict[str, Any]]:
-    """Yield a row a sequence and blend."""
+    """Yield a row for each sequence and blend."""
     for world in make_worlds():
         yield from _measure(world)
 
@@ -52,7 +52,8 @@ def _measure(world: World) -> Iterator[dict[str, Any]]:
         row = {"world": world.name, "blend": blend, "even_light": even_light, "psnr_db": round(psnr, 2)}
         row |= {"gained_db": round(psnr - baseline, 2), "megapixels": round(canvas.width * canvas.height / 1e6, 1)}
         if even_light:
-            # Blends of one frame a pixel have seams where that frame changes, the others where a frame begins or ends.
+            # Blends with one frame a pixel have seams where that frame changes. The others have them where a frame
+            # begins or ends.
             labels = maps.source if blend in ("none", "multiband") else maps.coverage.astype(np.int32)
             steps = measure_steps(errors, labels)
             row |= {"step": round(steps.median, 2), "step_95": round(steps.high, 2)}

@@ -1,4 +1,4 @@
-"""Mosaics of many sizes within the same memory: is the time in proportion to the area?"""
+"""Mosaics of many sizes within the same memory: is the time proportional to the area?"""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pictures.endless import EndlessFrames
 from pictures.measures import decibels, errors_of
 
 BENCHMARKS = Path(__file__).resolve().parents[1]
-# Imported, not run as a script: Numba keeps compiled code under the module's name, which has to be one for all.
+# Imported, not run as a script: Numba stores compiled code under the module's name, which must always be the same.
 RENDER = "from pictures.endless import main; main()"
 SIDE_OF_2_GIGAPIXELS = 100
 SAMPLES = 6
-"""Tiles a side that are held against the truth, spread over the mosaic."""
+"""Tiles a side that are compared with the truth, spread over the mosaic."""
 
 COLUMNS = {
     "frames": "frames",
@@ -43,7 +43,7 @@ COLUMNS = {
 
 
 def measure_scale(gigapixels: Sequence[float], memory_mb: int, folder: Path | None) -> Iterator[dict[str, Any]]:
-    """Yield a row a size; a tiny one, not shown, comes first and leaves everything compiled."""
+    """Yield a row for each size. A tiny one, not shown, comes first and compiles everything."""
     first: tuple[float, float] | None = None
     for size in (0.003, *gigapixels):
         side = max(2, round(SIDE_OF_2_GIGAPIXELS * math.sqrt(size / 2)))

@@ -1,4 +1,4 @@
-"""How like two pictures are."""
+"""The similarity of two pictures."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ SEARCH = 12
 """Pixels either way by which relief may have moved a patch."""
 
 Shown = tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.bool_]]
-"""A picture (h, w, 3), what it should be (h, w, 3), and where that can be said (h, w)."""
+"""A picture (h, w, 3), its reference (h, w, 3), and where the reference is valid (h, w)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The better the higher; of the detail, 1 is best."""
+    """The higher the better. For the detail, 1 is best."""
 
     psnr_db: float
-    likeness: float  # median correlation of patches at the shift that suits each best
-    detail: float  # mean gradient, in parts of what it should be
+    likeness: float  # median correlation of patches, each at its best shift
+    detail: float  # ratio of the mean gradient to that of the reference
 
 
 def compare(pictures: Sequence[Shown], *, one_gain: bool) -> Verdict:
@@ -45,7 +45,7 @@ def compare(pictures: Sequence[Shown], *, one_gain: bool) -> Verdict:
 
 
 def _correlate(image: NDArray[np.uint8], true: NDArray[np.uint8], where: NDArray[np.bool_]) -> list[float]:
-    """Return the correlation of each patch of what should be seen with what is, where it fits best."""
+    """Return the correlation of each patch of the reference with the picture, at its best shift."""
     shown, meant = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), cv2.cvtColor(true, cv2.COLOR_RGB2GRAY)
     height, width = where.shape
     found = []

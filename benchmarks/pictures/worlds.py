@@ -1,4 +1,4 @@
-"""Sequences whose every pixel is known: frames of a scene under light that changes from each frame to the next."""
+"""Sequences with known truth for every pixel: frames of a scene under light that changes from frame to frame."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SEED = 4
 
 
 class SteppedSequence(SyntheticSequence):
-    """A sequence whose exposure is drawn anew for every frame, evenly within 1 ± `exposure`."""
+    """A sequence whose exposure is drawn for every frame, uniformly within 1 ± `exposure`."""
 
     @cached_property
     def gains(self) -> NDArray[np.float64]:
@@ -40,7 +40,7 @@ class SteppedSequence(SyntheticSequence):
 
 
 class KeptFrames:
-    """Frames that are made once, for they are read again and again."""
+    """Frames that are rendered once, because they are read again and again."""
 
     def __init__(self, frames: Mapping[int, NDArray[np.uint8]]) -> None:
         self._frames = frames
@@ -52,7 +52,7 @@ class KeptFrames:
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """Frames, and the scene that they were cut from."""
+    """Frames, and the scene from which they are cut."""
 
     name: str
     sequence: SyntheticSequence
@@ -68,7 +68,7 @@ class World:
         return dict(enumerate(square(self.sequence.mosaic_from_frame)))
 
     def mosaic(self, frames: Mapping[int, NDArray[np.uint8]] | None = None) -> Mosaic:
-        """Return the mosaic of its frames, or of others that lie where they do."""
+        """Return the mosaic of its frames, or of others with the same maps."""
         return Mosaic(KeptFrames(frames or self.frames), self.maps, *FRAME)
 
     def truth(self, canvas: Canvas) -> NDArray[np.uint8]:
@@ -81,7 +81,7 @@ class World:
 
 
 def make_worlds() -> Iterator[World]:
-    """Make a drone's strips over made-up farmland and, where the data is, a walk over a real picture."""
+    """Make a drone's strips over synthetic farmland and, if the data is there, a walk over a real picture."""
     yield make_farmland()
     if not PICTURE.exists():
         print(f"(no {PICTURE}: the walk over a real picture is left out)", file=sys.stderr)
@@ -91,7 +91,7 @@ def make_worlds() -> Iterator[World]:
 
 
 def make_farmland(degradation: Degradation = DEGRADATION) -> World:
-    """Make a drone's strips over made-up farmland."""
+    """Make a drone's strips over synthetic farmland."""
     scene = procedural_scene(2400, 1800, seed=SEED)
     path = raster((2400, 1800), 40, FRAME, step=0.25, sidelap=0.35, handling=HANDLING, seed=SEED)
     light = "" if degradation.exposure else ", even light"

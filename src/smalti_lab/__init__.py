@@ -1,4 +1,4 @@
-"""The lab: synthetic worlds, experiments, replay, comparison strategies and simulated agents, for studies of Smalti.
+"""The lab: synthetic sequences, experiments, replay, comparison strategies and simulated agents.
 
 The names in the block below are its public interface. They are imported when first used.
 """

@@ -28,12 +28,12 @@ from smalti.paper.paper_strategy import (
 from smalti.records import Pair, PairNumbers, Suggestion
 
 SMALLEST_ARC = 1e-9
-"""Arcs are at least this long: a sparse graph takes an arc of length 0 for no arc, and the ratio needs one."""
+"""Arcs are at least this long: a sparse graph drops arcs of length 0, and the ratio needs a positive length."""
 
 
 @dataclass(frozen=True, slots=True)
 class PositionOnly:
-    """Asks by the place on the mosaic alone: P^pos · √det Σ_γ."""
+    """Ranks by the position on the mosaic alone: P^pos · √det Σ_γ."""
 
     name: str = "position-only"
 
@@ -44,7 +44,7 @@ class PositionOnly:
 
 @dataclass(frozen=True, slots=True)
 class ExternalOnly:
-    """Asks by the looks alone: P^ext · √det Σ_γ. No bound of the position model prunes here: it has none."""
+    """Ranks by appearance alone: P^ext · √det Σ_γ. It has no bound from the position model, so nothing is pruned."""
 
     name: str = "external-only"
 
@@ -58,9 +58,9 @@ class ExternalOnly:
 class Elibol:
     """Elibol, Gracias and Garcia (2013), as the paper's section 6.1 adapts it: safe pairs first, by entropy.
 
-    Asks, of the pairs whose upper bound on P^pos reaches `least_probability`, the largest P^pos · log det Σ_γ. log det
-    may be negative, and with it the reward: it orders the pairs all the same. The filter removes pairs from the
-    candidates and never enters the product.
+    Of the pairs whose upper bound on P^pos reaches `least_probability`, it asks the one with the largest P^pos · log
+    det Σ_γ. log det may be negative, and so may the reward; it still orders the pairs. The filter removes pairs from
+    the candidates and never enters the product.
     """
 
     name: str = "elibol"
@@ -90,7 +90,8 @@ class Elibol:
 class Sawhney:
     """Sawhney, Hsu and Kumar (1998), as the paper's section 6.2 implements it: near on the mosaic, far in the graph.
 
-    Asks the largest max(0, 1 - l) · max(0, L/l - 1): l the arc on the mosaic, L the shortest path by links.
+    It asks the pair with the largest max(0, 1 - l) · max(0, L/l - 1). l is the arc on the mosaic, L the shortest path
+    along links.
     """
 
     name: str = "sawhney"
@@ -107,9 +108,9 @@ class Sawhney:
 
 @dataclass(frozen=True, slots=True)
 class Xia:
-    """After Xia et al. (2017): frame after frame, the earlier ones under it on the mosaic; no model of uncertainty.
+    """After Xia et al. (2017): frame after frame, the earlier frames under it on the mosaic, without uncertainty.
 
-    Two frames overlap, as in the paper, when the centre of one lies in the other.
+    As in the paper, two frames overlap if the centre of one lies in the other.
     """
 
     name: str = "xia"
@@ -128,7 +129,7 @@ PAPER_STRATEGIES: dict[str, PaperStrategy] = {
 
 
 def paper_strategy_named(name: str) -> PaperStrategy:
-    """Look a strategy up by its name."""
+    """Return a strategy by its name."""
     if name not in PAPER_STRATEGIES:
         raise UnknownNameError("strategy", name, PAPER_STRATEGIES)
     return PAPER_STRATEGIES[name]

@@ -9,7 +9,7 @@ from typing import Any
 
 from smalti.errors import UsageError
 
-# Named here too, so that help needs not import the engine; a test keeps them the same.
+# The names are repeated here so that help does not import the engine. A test keeps them the same.
 EXPERIMENTS = ("raster", "circle", "wander", "caliterra")
 STRATEGIES = ("smalti", "paper", "external-only", "position-only", "elibol", "sawhney", "xia")
 DEFAULT_STRATEGIES = STRATEGIES[1:6]
@@ -70,8 +70,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run(options: argparse.Namespace) -> None:
-    """Conduct the studies and say where their results are."""
-    # Imported here: help and usage errors do not wait for the engine.
+    """Conduct the studies and print where their results are."""
+    # Imported here, so that help and usage errors do not wait for the engine.
     from tqdm import tqdm  # noqa: PLC0415
 
     from smalti_lab.experiments.experiment import experiment_named  # noqa: PLC0415

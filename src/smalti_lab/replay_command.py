@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from smalti_lab.replaying import Order, Replay, Step
 
 SHOWN_AFTER = tuple(digit * 10**power for power in range(7) for digit in (1, 2, 5))
-"""Answers, as far as there are so many."""
+"""Numbers of answers in the table, up to the number there are."""
 
 FACTOR, NEAR_PX = 1.5, 2.0
-"""Of the predicted error after all answers; of the final mosaic: from there on, more answers change little."""
+"""Factor on the predicted error after all answers; distance to the final mosaic. Below both, answers change little."""
 
 CLOSING_WORDS = """\
 There is no ground truth: the final mosaic is the one after all answers, as they were given. The difference to it is the
@@ -45,7 +45,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(options: argparse.Namespace) -> None:
     """Replay, print the table, and write the files."""
-    # Imported here: help and usage errors do not wait for the engine.
+    # Imported here, so that help and usage errors do not wait for the engine.
     from smalti.progress import Bars, Silence  # noqa: PLC0415
     from smalti.project.project import Project  # noqa: PLC0415
     from smalti_lab.experiments.run_store import check_matplotlib, make_folder  # noqa: PLC0415
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def as_table(replayed: Replay) -> str:
-    """Return the errors of every order after some of the answers, and how many answers were needed."""
+    """Return the errors of every order after some of the answers, and the number of answers needed."""
     orders, given = replayed.orders, replayed.as_asked.steps[1:]
     verdicts = Counter(str(step.verdict) for step in given)
     end_px = replayed.as_asked.steps[-1].predicted_error_px

@@ -21,7 +21,7 @@ AS_ASKED_COLOUR = "#888888"
 
 
 def write_replay(replay: Replay, folder: Path) -> list[Path]:
-    """Write a table of every step and a picture of the curves into a folder that is there."""
+    """Write a table of every step and a picture of the curves into an existing folder."""
     table, picture = folder / "replay.csv", folder / "replay.png"
     write_text(table, as_csv(replay))
     with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
@@ -32,7 +32,7 @@ def write_replay(replay: Replay, folder: Path) -> list[Path]:
 
 
 def as_csv(replay: Replay) -> str:
-    """Return one line a step; numbers with all their digits, frames by their numbers in the source."""
+    """Return one line a step, with all digits. Frames have source numbers."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -58,7 +58,7 @@ def _draw(replay: Replay) -> Figure:
 def _draw_curves(ax: Axes, replay: Replay, measure: str, title: str) -> None:
     for order in replay.orders:
         values = np.array([getattr(step, measure) for step in order.steps])
-        # A logarithm has no place for 0, which the end is from itself.
+        # The final mosaic has the difference 0 to itself, which a logarithmic axis cannot show.
         values = np.maximum(values, SMALLEST_DRAWN_PX)
         if order.name == AS_ASKED:
             ax.plot(values, color=AS_ASKED_COLOUR, lw=3.0, alpha=0.6, label=order.name)

@@ -1,4 +1,4 @@
-"""Give a project's answers again in the order in which other strategies would ask."""
+"""Replay a project's answers in the order in which other strategies would ask."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from smalti.active_loop import ActiveLoop, as_numbers
 from smalti.agents.agent import Agent
 from smalti.building.chain import register_chain
 from smalti.building.matcher_choice import PIXELS
-from smalti.building.preparation import LONGEST_TIE
+from smalti.building.preparation import LONGEST_BASELINE
 from smalti.building.source_questions import Questions
 from smalti.errors import ProjectError, UsageError
 from smalti.geometry.homographies import PROJECTIVE, apply_map, family_named
@@ -34,13 +34,13 @@ DEFAULT_STRATEGIES = ("paper", SMALTI)
 def replay(
     project: Project, strategies: Sequence[str | Strategy] = DEFAULT_STRATEGIES, *, progress: Progress | None = None
 ) -> Replay:
-    """Ask the answered questions of a project again, one at a time, as each strategy would have asked them.
+    """Ask the answered questions of a project again, one at a time, in the order of each strategy.
 
-    `smalti`, or a strategy of your own, asks by the project's own loop, every other name by the paper's. Chain and
-    looks are the project's own, candidates the pairs that have an answer in force, and the answers those that were
-    given. There is no ground truth: the mosaic after all answers, as they were given, stands for it. What is compared
-    with it is, whoever asks, the mosaic that the project's own loop makes of the same answers. Nothing is registered
-    anew, and the project stays as it is.
+    `smalti`, or a strategy of your own, asks with the project's own loop; every other name asks with the paper's. Chain
+    and appearance are the project's own. The candidates are the pairs that have an answer in force, and the answers are
+    those that were given. There is no ground truth: the mosaic after all answers takes its place. Whatever the
+    strategy, the mosaic compared with it is the one that the project's own loop makes of the same answers. Nothing is
+    registered again, and the project does not change.
     """
     names = [Method(strategy).strategy if isinstance(strategy, str) else strategy.name for strategy in strategies]
     if len(set(names)) < len(names):
@@ -81,7 +81,7 @@ def _take_in(state: ActiveLoop, answers: Iterable[Answer]) -> Iterator[ActiveLoo
 def _measure(
     states: Iterable[Loop], apart_px: Callable[[Loop], float], used: Sequence[int], on_step: OnStep
 ) -> Iterator[Step]:
-    """Yield how far each state is from the last; the first is before any answer."""
+    """Yield the difference of each state to the last. The first state is before any answer."""
     px = np.inf
     for state in states:
         answer = state.answers[-1] if state.answers else None
@@ -101,7 +101,7 @@ AS_ASKED = "as asked"
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The same answers in several orders, the one in which they were really given first."""
+    """The same answers in several orders. The real order comes first."""
 
     orders: tuple[Order, ...]
 
@@ -113,25 +113,25 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The answers in one order; a strategy that has nothing more to ask ends before the last."""
+    """The answers in one order. A strategy that has no question left ends before the last."""
 
     name: str
     steps: tuple[Step, ...]  # the n-th after n answers
 
     def answers_until_predicted(self, px: float) -> int | None:
-        """Return after how many answers the predicted error stays at `px` or below, None if it never does."""
+        """Return the number of answers from which on the predicted error stays at `px` or below; None if never."""
         return _stays_from([step.predicted_error_px for step in self.steps], px)
 
     def answers_until_alike(self, px: float) -> int | None:
-        """Return after how many answers the mosaic stays within `px` of the final one, None if it never does."""
+        """Return the number of answers from which on the mosaic stays within `px` of the final one; None if never."""
         return _stays_from([step.difference_px for step in self.steps], px)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Where things stand after an answer."""
+    """The state after an answer, in numbers."""
 
-    pair: Pair | None  # in the numbers of the source; None before the first answer
+    pair: Pair | None  # in source numbers; None before the first answer
     verdict: Verdict | None
     predicted_error_px: float
     difference_px: float  # to the final mosaic, see `Difference`
@@ -145,16 +145,16 @@ def _stays_from(values: Sequence[float], limit: float) -> int | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recollection:
-    """What was known before the first question, and what was answered since."""
+    """The state before the first question, and the answers since."""
 
-    used: tuple[int, ...]  # numbers in the source of the frames that the engine knows
-    start: ActiveLoop  # that asks about answered pairs only
+    used: tuple[int, ...]  # source numbers of the frames that the engine knows
+    start: ActiveLoop  # asks only about answered pairs
     appearance: ExternalModel
     answers: tuple[Answer, ...]  # in the order in which they were given
-    agent: Agent  # gives them again
+    agent: Agent  # gives the same answers again
 
     def start_by(self, strategy: str | Strategy) -> Loop:
-        """Return the state in which a strategy would have begun, with the loop that belongs to it."""
+        """Return the start state for a strategy, with the loop that belongs to it."""
         if not isinstance(strategy, str):
             return replace(self.start, ground=replace(self.start.ground, strategy=strategy))
         if strategy == SMALTI:
@@ -169,10 +169,10 @@ class Recollection:
 
 
 def recollect(project: Project) -> Recollection:
-    """Lay the groundwork of a project again from its log and its cache, or say what is missing there.
+    """Prepare a project again from its log and its cache, or say what is missing there.
 
-    The log is read once: others may go on answering meanwhile. What was refused while the chain was registered is no
-    question, though a build that comes upon it gives the same answer again.
+    The log is read once, because others may go on answering. Pairs that the chain's registration refused are no
+    questions, although a build that comes upon them gives the same answer again.
     """
     used = tuple(frame.number for frame in project.frames if not frame.reason)
     appearance = project.cache.array("signatures")
@@ -182,8 +182,8 @@ def recollect(project: Project) -> Recollection:
             "annotate as before, which computes them"
         )
     questions = Questions(project.store, lambda role: _Nobody(project.folder), used)
-    longest_tie = LONGEST_TIE if project.store.fact("registered_by") == PIXELS else 0
-    chain = register_chain(len(used), project.outline, questions.ask, 2 * len(used), longest_tie)
+    longest_baseline = LONGEST_BASELINE if project.store.fact("registered_by") == PIXELS else 0
+    chain = register_chain(len(used), project.outline, questions.ask, 2 * len(used), longest_baseline)
     joined = {landmarks.pair for landmarks in chain.links}
     answers = tuple(answer for answer in questions.given(Role.LOOP) if answer.pair not in joined)
     if not answers:
@@ -201,7 +201,7 @@ def recollect(project: Project) -> Recollection:
 
 @dataclass(frozen=True, slots=True)
 class _Nobody:
-    """Is there where the matcher was: what it has not answered stays open."""
+    """Replaces the matcher: it answers nothing new."""
 
     folder: Path
 
@@ -212,23 +212,23 @@ class _Nobody:
 
 
 GRID = 6
-"""Points of a frame along either side; two frames overlap if one of them lies in both."""
+"""Points of a frame along either side. Two frames overlap if one of the points lies in both."""
 
 MOST_PAIRS = 20_000
-"""Of frames that may overlap, all or so many evenly spread are looked at."""
+"""Pairs of frames that may overlap. If there are more, so many are used, spread evenly."""
 
 
 class Difference:
     """The paper's relative error with a mosaic in the place of the truth.
 
-    It is the RMS distance, in pixels of frame i, between where two mosaics put the points of frame j that i shows, over
-    all pairs of frames that overlap on the mosaic that stands for the truth. Pairs of its different parts do not count.
-    Where the other mosaic has not joined two frames yet, nobody knows where they lie to each other: their points count
-    as being off by a frame's diagonal, and so does what is off by more.
+    It is the RMS distance, in pixels of frame i, between the positions that two mosaics give to the points of frame j
+    that i shows. It covers all pairs of frames that overlap on the mosaic in the place of the truth. Pairs of its
+    different parts do not count. If the other mosaic has not joined two frames yet, their relative position is unknown:
+    their points count with the diagonal of a frame, and larger distances count the same.
     """
 
     def __init__(self, mosaic_from_frame: Homographies, outline: Outline, part: NDArray[np.int64]) -> None:
-        """Take the mosaic to compare with (N, 3, 3), and the part of it that every frame (N,) is on."""
+        """Take the mosaic to compare with (N, 3, 3), and the part of every frame (N,)."""
         pairs = _near(mosaic_from_frame, outline, part)
         chosen = np.linspace(0, len(pairs) - 1, min(len(pairs), MOST_PAIRS)).round().astype(int)
         self._i, self._j = pairs[chosen].T
@@ -239,7 +239,7 @@ class Difference:
         assert self._shown.any(), "linked frames overlap"
 
     def px(self, mosaic_from_frame: Homographies, part: NDArray[np.int64]) -> float:
-        """Return how far a mosaic of the same frames, in parts of its own, is from the one to compare with."""
+        """Return the difference of a mosaic of the same frames, with its own parts, to the one to compare with."""
         off = np.linalg.norm(self._map(mosaic_from_frame) - self._seen, axis=2)
         off[part[self._i] != part[self._j]] = np.inf
         return float(np.sqrt(np.mean(np.minimum(off, self._farthest)[self._shown] ** 2)))
@@ -261,7 +261,7 @@ def _near(mosaic_from_frame: Homographies, outline: Outline, part: NDArray[np.in
 
 
 def _grid(outline: Outline) -> Points:
-    """Return the middles of GRID × GRID cells of a frame."""
+    """Return the centres of GRID × GRID cells of a frame."""
     share = (np.arange(GRID) + 0.5) / GRID
     x, y = np.meshgrid(outline.left + share * outline.width, outline.top + share * outline.height)
     return np.column_stack([x.ravel(), y.ravel()])

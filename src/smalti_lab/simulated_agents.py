@@ -20,8 +20,8 @@ TOLERANCE = 1e-9
 class OracleAgent:
     """Answers from the true maps, with normal noise of `sigma` pixels on the points of i.
 
-    Two frames overlap when at least three control points of j that are not on one line fall inside i. The noise of
-    a pair is drawn from (seed, i, j) alone: whoever asks, and whenever, gets the same landmarks.
+    Two frames overlap if at least three control points of j that are not on one line fall inside i. The noise of a pair
+    depends on (seed, i, j) alone: every question about it gets the same landmarks.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class OracleAgent:
         self.seed = seed
 
     def answer(self, pair: Pair) -> Answer:
-        """Say yes with noisy landmarks, or no."""
+        """Answer yes with noisy landmarks, or no."""
         exact = self.exact_landmarks(pair)
         if exact is None:
             return Answer.no(pair)
@@ -49,7 +49,7 @@ class OracleAgent:
         return Answer.yes(Landmarks(pair, exact.points_i + noise, exact.points_j, self.sigma))
 
     def exact_landmarks(self, pair: Pair) -> Landmarks | None:
-        """Return the control points that both frames show, without noise, or None if they do not overlap."""
+        """Return the control points that both frames show, without noise, or None if the frames do not overlap."""
         maps = self.mosaic_from_frame
         i_from_j = compose(invert(maps[pair.i]), maps[pair.j])
         points_i = apply(i_from_j, self.control_points)
@@ -61,13 +61,13 @@ class OracleAgent:
 
 
 PointsIn: TypeAlias = Callable[[int, int, Points], Points]
-"""Takes i, j and points (n, 2) of frame j, returns where they lie in frame i."""
+"""Takes i, j and points (n, 2) of frame j. Returns their positions in frame i."""
 
 Field: TypeAlias = Callable[[int], NDArray[np.bool_]]
-"""Takes the number of a frame, returns which of its pixels (h, w) show something."""
+"""Takes the number of a frame. Returns which of its pixels (h, w) are valid."""
 
 LANDMARKS = (5, 8)
-"""A person clicks on at least and at most so many points."""
+"""The least and the largest number of points that a person clicks."""
 
 CANDIDATES_A_SIDE = 24
 
@@ -75,8 +75,8 @@ CANDIDATES_A_SIDE = 24
 class SimulatedPerson:
     """Answers from the truth, with normal noise of `sigma` pixels on the points of i.
 
-    Says yes if i shows at least the fraction `least` of what j shows, but with probability `unsure` cannot tell; nor
-    can anybody where one of the frames is in `disturbed`. What is drawn for a pair is drawn from (seed, i, j) alone.
+    The answer is yes if i shows at least the fraction `least` of what j shows. With probability `unsure`, or if one of
+    the frames is in `disturbed`, the answer is "cannot tell". All draws for a pair depend on (seed, i, j) alone.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class SimulatedPerson:
         self._sigma, self._least, self._unsure, self._seed = sigma, least, unsure, seed
 
     def answer(self, pair: Pair) -> Answer:
-        """Say yes with a few landmarks, no, or unsure."""
+        """Answer yes with a few landmarks, no, or unsure."""
         for frame in (pair.i, pair.j):
             if frame in self._disturbed:
                 return Answer.unsure(pair, f"frame {frame} shows nothing", Author.PERSON)
@@ -136,7 +136,7 @@ def _shows(field: NDArray[np.bool_], points: Points) -> NDArray[np.bool_]:
 
 
 def _select(points: Points, count: int) -> NDArray[np.int64]:
-    """Choose points far apart: the one furthest from the middle, then always the one furthest from those chosen."""
+    """Choose points far apart: the one farthest from the middle, then always the one farthest from those chosen."""
     chosen = [int(np.argmax(np.linalg.norm(points - points.mean(axis=0), axis=1)))]
     nearest = np.linalg.norm(points - points[chosen[0]], axis=1)
     while len(chosen) < min(count, len(points)):

@@ -199,7 +199,7 @@ class Creeping(Asked):
 def test_ties_of_every_length_overlap_by_half_while_the_camera_still_shows_much_of_the_same():
     creeping, quick = Creeping(100), Asked(frames=100)
     for ask in (creeping, quick):
-        register_chain(100, OUTLINE, ask, 200, longest_tie=64)
+        register_chain(100, OUTLINE, ask, 200, longest_baseline=64)
     ties = [pair for pair in creeping.pairs(Role.CHECK) if pair.j - pair.i > 2]
     for span, between in ((8, 4), (16, 8)):
         assert [pair.i for pair in ties if pair.j - pair.i == span] == list(range(0, 100 - span, between))
@@ -211,7 +211,7 @@ def test_ties_of_every_length_overlap_by_half_while_the_camera_still_shows_much_
 def test_no_tie_leads_over_a_failure_or_beyond_what_was_asked_for():
     ask = Creeping(60)
     ask.fails = lambda pair: pair == Pair(30, 31)
-    register_chain(60, OUTLINE, ask, 120, longest_tie=8)
+    register_chain(60, OUTLINE, ask, 120, longest_baseline=8)
     ties = [pair for pair in ask.pairs(Role.CHECK) if pair.j - pair.i > 2]
     assert {pair.j - pair.i for pair in ties} == {8}
     assert not any(pair.i <= 30 < pair.j for pair in ties)
@@ -219,7 +219,7 @@ def test_no_tie_leads_over_a_failure_or_beyond_what_was_asked_for():
 
 def test_a_check_or_a_tie_is_expected_where_the_links_between_put_it():
     ask = Creeping(40)
-    register_chain(40, OUTLINE, ask, 100, longest_tie=16)
+    register_chain(40, OUTLINE, ask, 100, longest_baseline=16)
     for pair in ask.pairs(Role.CHECK):
         expected = ask.expected[pair]
         assert expected is not None

@@ -12,9 +12,9 @@ from smalti.film.film_pictures import (
     Caption,
     Drawing,
     blend_states,
+    describe_error,
     describe_step,
     lay_lines,
-    say_off,
 )
 from smalti.film.film_timeline import Moment, View, plan_timeline
 from smalti.geometry.homographies import project_points
@@ -134,7 +134,7 @@ def test_words_tell_the_answer_by_the_frames_numbers_in_the_source():
 
 @pytest.mark.parametrize(("px", "words"), [(9.96, "10 px off"), (1.62, "1.6 px off")])
 def test_how_far_it_is_off_is_said_shortly(px, words):
-    assert say_off(px) == words
+    assert describe_error(px) == words
 
 
 def test_words_and_number_have_room_beside_each_other_in_a_narrow_film():

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from smalti.errors import OutputError, UsageError
-from smalti.film.film import beside, format_of, write_gif, write_mp4
+from smalti.film.film import format_of, write_gif, write_mp4, writing_beside
 from smalti.interchange.atomic_files import check_place
 
 COLOURS = [(200, 40, 30), (30, 160, 60), (40, 60, 220), (22, 25, 30), (255, 184, 77), (240, 242, 245)]
@@ -102,7 +102,7 @@ def test_another_extension_is_refused(name, tmp_path):
 
 def test_a_film_takes_the_place_of_the_one_before(tmp_path):
     (tmp_path / "drift.mp4").write_bytes(b"before")
-    with beside(tmp_path / "drift.mp4") as path:
+    with writing_beside(tmp_path / "drift.mp4") as path:
         path.write_bytes(b"after")
     assert (tmp_path / "drift.mp4").read_bytes() == b"after"
     assert [path.name for path in tmp_path.iterdir()] == ["drift.mp4"]
@@ -116,7 +116,7 @@ def test_an_interrupted_film_leaves_the_one_before_and_nothing_else(tmp_path, wr
         yield from pictures(8)
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), beside(tmp_path / "drift.mp4") as path:
+    with pytest.raises(KeyboardInterrupt), writing_beside(tmp_path / "drift.mp4") as path:
         write(path, interrupted(), pictures(1))
     assert (tmp_path / "drift.mp4").read_bytes() == b"before"
     assert [path.name for path in tmp_path.iterdir()] == ["drift.mp4"]
@@ -126,7 +126,7 @@ def test_an_interrupted_film_leaves_the_one_before_and_nothing_else(tmp_path, wr
 def test_a_file_that_cannot_be_written_is_named(tmp_path, write):
     target = tmp_path / "gone" / "drift.mp4"
     told = r"drift\.mp4: cannot be written \(No such file or directory\): choose"
-    with pytest.raises(OutputError, match=told), beside(target) as path:
+    with pytest.raises(OutputError, match=told), writing_beside(target) as path:
         write(path, iter(pictures()), pictures(1))
 
 

@@ -135,8 +135,8 @@ def test_how_far_it_is_off_is_the_rms_over_the_loops(tmp_path):
     story = story_of(tmp_path)
     for state in story.states:
         squares = [residual_px(state.maps, landmarks_of(Plan(), i, j), STRAIGHT) ** 2 for i, j in LOOPS]
-        assert state.off_px == pytest.approx(np.sqrt(np.mean(squares)))
-    assert story.states[0].off_px > 10 * story.states[-1].off_px
+        assert state.loop_error_px == pytest.approx(np.sqrt(np.mean(squares)))
+    assert story.states[0].loop_error_px > 10 * story.states[-1].loop_error_px
 
 
 def test_loops_to_frames_that_are_not_placed_yet_are_not_missed():
@@ -153,7 +153,7 @@ def test_without_loops_the_story_goes_from_the_chain_to_the_end(tmp_path):
     plan.answers = [(i, j, role) for i, j, role in plan.answers if role is Role.CHAIN]
     story = story_of(tmp_path, plan)
     assert len(story.states) == 2
-    assert [state.off_px for state in story.states] == [None, None]
+    assert [state.loop_error_px for state in story.states] == [None, None]
 
 
 @pytest.mark.parametrize(("answers", "steps"), [(1, 1), (1, 80), (3, 2), (80, 80), (81, 80), (1500, 1), (1500, 7)])

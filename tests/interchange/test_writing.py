@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import errno
-import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -44,17 +43,16 @@ def test_a_reader_never_sees_half_a_file(tmp_path, monkeypatch):
     assert path.read_text() == "after"
 
 
-def test_a_full_disk_leaves_the_old_file_and_no_rest(tmp_path, monkeypatch):
+def test_a_full_disk_leaves_the_old_file_and_no_rest(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("before")
-
-    def write_half(self, text, **_options):
-        self.write_bytes(text[:3].encode())
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(Path, "write_text", write_half)
-    with pytest.raises(OutputError, match=r"table\.csv: cannot be written \(No space left on device\); make room"):
-        write_text(path, "after")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, limits[1]))
+    try:
+        with pytest.raises(OutputError, match=r"table\.csv: cannot be written \(File too large\)"):
+            write_text(path, "after" * 2_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert path.read_text() == "before"
     assert names(tmp_path) == ["table.csv"]
 

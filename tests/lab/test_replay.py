@@ -11,7 +11,7 @@ import pytest
 
 from smalti.building.build_settings import BuildSettings
 from smalti.building.chain import register_chain
-from smalti.building.preparation import LONGEST_TIE, prepare
+from smalti.building.preparation import LONGEST_BASELINE, prepare
 from smalti.building.source_questions import Questions
 from smalti.errors import ProjectError, UnknownNameError, UsageError
 from smalti.frames.source import open_source
@@ -67,7 +67,7 @@ def make_project(folder, *, answers=ANSWERS, dense=False, broken=(), author=Auth
     store.keep_frames(FrameEntry(n, f"{n}.png", "too dark" if n == ASIDE else "") for n in range(FRAMES))
     store.keep_facts(registered_by="all pixels" if dense else "keypoints")
     questions = Questions(store, lambda role: witness, USED)
-    longest = LONGEST_TIE if dense else 0
+    longest = LONGEST_BASELINE if dense else 0
     register_chain(len(USED), project.outline, questions.ask, 2 * len(USED), longest)
     for i, j, verdict in answers:
         landmarks = witness.landmarks(Pair(i, j)) if verdict == "yes" else None

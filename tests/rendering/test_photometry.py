@@ -23,7 +23,7 @@ def test_the_mosaic_comes_nearer_to_the_scene_than_feathering_alone(blend):
 def steps_across_seams(blend: str, even_light: bool) -> np.ndarray:
     """By how much what is left beside the truth jumps where two frames meet, grey levels."""
     mosaic = flight.mosaic()
-    source = mosaic._layout.patchwork(mosaic.canvas(), even_light).places(mosaic.canvas().window)
+    source = mosaic._layout.patchwork(mosaic.canvas(), even_light).indices(mosaic.canvas().window)
     left = flight.errors(flight.render(blend, even_light))
     steps = []
     for axis in (0, 1):

@@ -31,7 +31,7 @@ def stop_after(steps: int):
 @pytest.fixture(autouse=True)
 def many_bands_that_are_kept(monkeypatch):
     paint_small(monkeypatch, 1024)
-    monkeypatch.setattr(front, "FROM_PIXELS", 1)
+    monkeypatch.setattr(front, "CHECKPOINT_FROM_PIXELS", 1)
 
 
 def save(folder, path, **options) -> Frames:
@@ -95,7 +95,7 @@ def test_without_a_folder_nothing_is_kept(tmp_path):
 
 
 def test_a_small_mosaic_is_begun_anew(tmp_path, monkeypatch):
-    monkeypatch.setattr(front, "FROM_PIXELS", 10**6)
+    monkeypatch.setattr(front, "CHECKPOINT_FROM_PIXELS", 10**6)
     with pytest.raises(StopError):
         save(tmp_path / "kept", tmp_path / "m.png", on_progress=stop_after(len(COLUMN) + 6))
     assert [path.name.split("-")[0] for path in (tmp_path / "kept").iterdir()] == ["survey"]
@@ -139,7 +139,7 @@ def test_bands_outlive_a_writer_that_fails_at_last(tmp_path, monkeypatch):
         save(tmp_path / "kept", tmp_path / "m.png")
     monkeypatch.undo()
     paint_small(monkeypatch, 1024)
-    monkeypatch.setattr(front, "FROM_PIXELS", 1)
+    monkeypatch.setattr(front, "CHECKPOINT_FROM_PIXELS", 1)
     assert save(tmp_path / "kept", tmp_path / "m.png").decoded == []
 
 

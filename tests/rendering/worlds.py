@@ -7,7 +7,7 @@ import numpy as np
 from smalti.rendering import tile_scheduler as studio
 from smalti.rendering.canvas import Canvas
 from smalti.rendering.mosaic import Mosaic
-from smalti.rendering.tile_scheduler import Room
+from smalti.rendering.tile_scheduler import MemoryBudget
 from tests.rendering.scene import Frames, frame_of, mapped, shift, tilt, turn
 
 WIDTH, HEIGHT = 160, 120
@@ -23,7 +23,7 @@ WORLDS = {
     },
 }
 
-LEAST_ROOM = Room(frames=0, chunk=1, paintings=1, bands=1)
+LEAST_BUDGET = MemoryBudget(frames=0, chunk=1, paintings=1, bands=1)
 """No frame is kept in memory, tiles are painted one by one, bands have 64 rows."""
 
 
@@ -35,10 +35,10 @@ def mosaic_of(world: dict[int, np.ndarray], mask: np.ndarray | None = None, **op
     return Mosaic(reader_of(world), world, WIDTH, HEIGHT, mask, **options)
 
 
-def paint_small(monkeypatch, tile_width: int = 64, room: Room = LEAST_ROOM) -> None:
+def paint_small(monkeypatch, tile_width: int = 64, budget: MemoryBudget = LEAST_BUDGET) -> None:
     """Let every mosaic be painted in small tiles, with little room."""
     monkeypatch.setattr(studio, "TILE_WIDTH", tile_width)
-    monkeypatch.setattr(Room, "within", lambda memory_bytes: room)
+    monkeypatch.setattr(MemoryBudget, "within", lambda memory_bytes: budget)
 
 
 def canvas_points(canvas: Canvas) -> tuple[np.ndarray, np.ndarray]:

@@ -27,7 +27,9 @@ NO = {"i": 0, "j": 2, "verdict": "no", "seen_revision": 0}
 
 
 def new_dispatcher(beside=None):
-    return Dispatcher("fake", "fake.mp4", Queue.ALL, edition="edition", beside=Silence() if beside is None else beside)
+    return Dispatcher(
+        "fake", "fake.mp4", Queue.ALL, edition="edition", other_progress=Silence() if beside is None else beside
+    )
 
 
 @contextmanager

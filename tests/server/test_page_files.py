@@ -24,7 +24,7 @@ def test_the_page_is_at_the_root_and_its_files_at_their_paths(built):
 
 def test_names_with_a_hash_last_and_others_do_not(built):
     files = read_page(built)
-    assert {path: file.lasting for path, file in files.items()} == {
+    assert {path: file.immutable for path, file in files.items()} == {
         "/": False,
         "/assets/index-DkT3a_9-.js": True,
         "/assets/plain.css": False,

@@ -1,1 +1,1 @@
-"""A person answers: the session behind the page, and the messages that it exchanges."""
+"""A session with a person: the state behind the page, and the messages that both exchange."""

@@ -1,4 +1,7 @@
-"""The answers in force, the state after each of them, and what an answer costs."""
+"""The answers in force, the state after each of them, and the costs of answers.
+
+`AnswerHistory` follows the log of a project. `StateHistory` keeps the states. `priced` sets the costs.
+"""
 
 from __future__ import annotations
 
@@ -20,55 +23,55 @@ from smalti.records import Answer, Author, Pair, Verdict
 from smalti.suggestion.strategy import Smalti
 
 KEPT_WHOLE = 2
-"""Latest states that keep what they have computed; others compute it again, the same, when somebody goes back."""
+"""The latest states keep what they have computed. Older ones compute the same again if somebody goes back."""
 
 
 Hypothetical: TypeAlias = tuple[str, Pair, Verdict, bytes]
-"""The key of the answers so far, and what a person then says, without a reason: the bytes are the landmarks'."""
+"""The key of the answers so far, and a person's next answer without its reason. The bytes are of its landmarks."""
 
 NOTHING_PRECOMPUTED: Mapping[Hypothetical, AnyLoop] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An answer in the numbers of the engine, and its place in the log."""
+    """An answer in engine numbers, and its position in the log."""
 
     place: int
     answer: Answer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moment:
+class AnswerState:
     """The state after an answer."""
 
     loop: AnyLoop
-    entry: Entry | None  # None before the first
-    key: str  # names the answers so far, and their order
+    entry: Entry | None  # None before the first answer
+    key: str  # identifies the answers so far, and their order
     surprise: Surprise | None  # of a yes about frames that were on one mosaic
 
 
 class StateHistory:
-    """States by answers. What was computed up to an answer is kept, so that undo costs nothing."""
+    """The state after each answer. States are kept, so that undo costs nothing."""
 
     def __init__(self, start: AnyLoop, predicted_px: Mapping[str, float]) -> None:
-        """Begin before the first answer; `predicted_px` are errors, by key, that were predicted in earlier sessions."""
-        self._moments = [Moment(start, None, "", None)]
+        """Start before the first answer. `predicted_px` are the errors that earlier sessions predicted, by key."""
+        self._states = [AnswerState(start, None, "", None)]
         self._predicted_px = dict(predicted_px)
         self._predict()
 
     @property
-    def now(self) -> Moment:
+    def now(self) -> AnswerState:
         """The state after the last answer in force."""
-        return self._moments[-1]
+        return self._states[-1]
 
     @property
-    def before(self) -> Moment:
+    def before(self) -> AnswerState:
         """The state before the last answer in force."""
-        return self._moments[-2]
+        return self._states[-2]
 
     @property
     def predicted_px(self) -> dict[str, float]:
-        """All errors that were ever predicted, by key."""
+        """All predicted errors, by key."""
         return self._predicted_px
 
     def follow(
@@ -77,18 +80,18 @@ class StateHistory:
         precomputed: Mapping[Hypothetical, AnyLoop] = NOTHING_PRECOMPUTED,
         on_step: Callable[[], None] = lambda: None,
     ) -> None:
-        """Go to the state after these answers; those that are the same as before are not gone through again.
+        """Go to the state after these answers. Answers that have not changed are not computed again.
 
-        `foreseen` are states that were computed before the answer came.
+        `precomputed` are states that were computed before the answer came.
         """
         same = 0
-        for moment, entry in zip(self._moments[1:], entries, strict=False):
-            if moment.entry is None or moment.entry.place != entry.place:
+        for answer_state, entry in zip(self._states[1:], entries, strict=False):
+            if answer_state.entry is None or answer_state.entry.place != entry.place:
                 break
             same += 1
-        del self._moments[same + 1 :]
+        del self._states[same + 1 :]
         for entry in entries[same:]:
-            self._moments.append(_after(self.now, entry, precomputed))
+            self._states.append(_after(self.now, entry, precomputed))
             if entry.answer.author is Author.PERSON:
                 self._predict()
             self._lighten()
@@ -96,26 +99,26 @@ class StateHistory:
         self._predict()
 
     def errors(self) -> list[tuple[int, float]]:
-        """Return after how many answers which error was predicted, as far as it is known."""
-        known = [(count, self._predicted_px.get(moment.key)) for count, moment in enumerate(self._moments)]
+        """Return the predicted errors that are known, each with its number of answers."""
+        known = [(count, self._predicted_px.get(answer_state.key)) for count, answer_state in enumerate(self._states)]
         return [(count, value) for count, value in known if value is not None]
 
     def surprises(self) -> list[Surprise]:
-        """Return how surprising every yes was when it came."""
-        return [moment.surprise for moment in self._moments if moment.surprise is not None]
+        """Return the surprise of every yes at the time it was given."""
+        return [answer_state.surprise for answer_state in self._states if answer_state.surprise is not None]
 
     def earlier_surprises(self) -> list[Surprise]:
         """Return the same without the last answer."""
-        return [moment.surprise for moment in self._moments[:-1] if moment.surprise is not None]
+        return [answer_state.surprise for answer_state in self._states[:-1] if answer_state.surprise is not None]
 
     def _predict(self) -> None:
         if self.now.key not in self._predicted_px:
             self._predicted_px[self.now.key] = self.now.loop.predicted_error_px
 
     def _lighten(self) -> None:
-        if len(self._moments) > KEPT_WHOLE:
-            old = self._moments[-KEPT_WHOLE - 1]
-            self._moments[-KEPT_WHOLE - 1] = replace(old, loop=replace(old.loop, known=None))
+        if len(self._states) > KEPT_WHOLE:
+            old = self._states[-KEPT_WHOLE - 1]
+            self._states[-KEPT_WHOLE - 1] = replace(old, loop=replace(old.loop, known=None))
 
 
 def key_after(key: str, entry: Entry) -> str:
@@ -123,7 +126,7 @@ def key_after(key: str, entry: Entry) -> str:
     return hashlib.blake2b(f"{key},{entry.place}".encode(), digest_size=8).hexdigest()
 
 
-def _after(before: Moment, entry: Entry, precomputed: Mapping[Hypothetical, AnyLoop]) -> Moment:
+def _after(before: AnswerState, entry: Entry, precomputed: Mapping[Hypothetical, AnyLoop]) -> AnswerState:
     answer, key = entry.answer, key_after(before.key, entry)
     surprise = None
     if answer.landmarks is not None:
@@ -133,11 +136,11 @@ def _after(before: Moment, entry: Entry, precomputed: Mapping[Hypothetical, AnyL
     known = None
     if answer.author is Author.PERSON and not answer.reason:
         known = precomputed.get(name_of(before.key, answer))
-    return Moment(before.loop.record(answer) if known is None else known, entry, key, surprise)
+    return AnswerState(before.loop.record(answer) if known is None else known, entry, key, surprise)
 
 
 def name_of(key: str, answer: Answer) -> Hypothetical:
-    """Return what the state after a person's answer is known by, before it is given."""
+    """Return the name of the state after a person's answer, before the answer is given."""
     landmarks = answer.landmarks
     drawn = b""
     if landmarks is not None:
@@ -146,7 +149,7 @@ def name_of(key: str, answer: Answer) -> Hypothetical:
 
 
 class AnswerHistory:
-    """Follows the log of a project. Frames are counted as in the source, but for `inner`."""
+    """Follows the log of a project. Frames have source numbers, except in the results of `inner`."""
 
     def __init__(self, opened: Opened, progress: Progress) -> None:
         self._opened = opened
@@ -160,12 +163,12 @@ class AnswerHistory:
 
     @property
     def loop(self) -> AnyLoop:
-        """The state now."""
+        """The current state."""
         return self.state_history.now.loop
 
     @property
     def used(self) -> tuple[int, ...]:
-        """The numbers of the frames that the engine knows."""
+        """The source numbers of the frames that the engine knows."""
         return self.preparation.used
 
     @property
@@ -174,26 +177,26 @@ class AnswerHistory:
         return self.preparation.frames
 
     def take_up(self, precomputed: Mapping[Hypothetical, AnyLoop] = NOTHING_PRECOMPUTED) -> None:
-        """Go to the state of the answers that are in force now."""
+        """Go to the state of the answers that are now in force."""
         self.history = self._store.history()
-        if self._ground() != self._laid_on:
-            # What the chain is made of has changed: the matcher may be asked about bridges.
-            self.preparation = self._opened.lay_again(self._opened.project, Silence())
+        if self._chain_answers() != self._prepared_on:
+            # The answers of the chain have changed. The matcher may be asked about bridges.
+            self.preparation = self._opened.prepare_again(self._opened.project, Silence())
             self.history = self._store.history()
             self._begin()
         self.state_history.follow(self._entries(), precomputed)
 
     def keep_predictions(self) -> None:
-        """Keep the errors that were predicted, to be shown again without being computed again."""
+        """Store the predicted errors, so that they are shown again without being computed again."""
         self._store.keep_facts(predicted_px_after=self.state_history.predicted_px)
 
     def role_of(self, pair: Pair) -> Role:
-        """Return the role in which an answer on this pair counts."""
+        """Return the role of an answer on this pair."""
         known = self.history.answer_of(pair)
         return Role.LOOP if known is None else known.role
 
     def inner(self, pair: Pair) -> Pair:
-        """Return a pair in the numbers of the engine."""
+        """Return a pair in engine numbers."""
         for number in (pair.i, pair.j):
             if number >= len(self.frames):
                 raise PairError(f"pair {pair}: the sequence has frames 0 to {len(self.frames) - 1} only")
@@ -203,7 +206,7 @@ class AnswerHistory:
         return Pair(self._place[pair.i], self._place[pair.j])
 
     def outer(self, pair: Pair) -> Pair:
-        """Return a pair of the engine's in the numbers of the source."""
+        """Return a pair of the engine in source numbers."""
         return Pair(self.used[pair.i], self.used[pair.j])
 
     def answers(self) -> list[AnswerEntry]:
@@ -213,12 +216,12 @@ class AnswerHistory:
     def _begin(self) -> None:
         self._place = {number: n for n, number in enumerate(self.used)}
         self._known = set(self.used)
-        self._laid_on = self._ground()
+        self._prepared_on = self._chain_answers()
         start = priced(self.preparation.start, self.history.answers)
         self.state_history = StateHistory(start, self._store.fact("predicted_px_after", {}))
 
-    def _ground(self) -> tuple[int, ...]:
-        """Return the places in the log of the answers that the chain is made of."""
+    def _chain_answers(self) -> tuple[int, ...]:
+        """Return the positions in the log of the chain's answers."""
         return tuple(entry.place for entry in self.history.answers if entry.role not in (Role.LOOP, Role.ASIDE))
 
     def _entries(self) -> list[Entry]:
@@ -227,18 +230,18 @@ class AnswerHistory:
 
 
 SECONDS_OF_YES, SECONDS_OF_NO = 60.0, 15.0
-"""Where too few answers were timed to tell."""
+"""Used while too few answers have been timed."""
 
 ENOUGH = 5
 
 
 def priced(start: AnyLoop, entries: Sequence[AnswerEntry]) -> AnyLoop:
-    """Return the state with a strategy that knows what a yes and a no cost, if it can."""
+    """Return the state with a strategy that knows the costs of a yes and a no, if the strategy uses costs."""
     if not isinstance(start, ActiveLoop) or not isinstance(start.strategy, Smalti):
         return start
-    told = [entry for entry in entries if entry.answer.author is Author.PERSON and entry.seconds > 0]
-    yes = [entry.seconds for entry in told if entry.answer.landmarks is not None]
-    no = [entry.seconds for entry in told if entry.answer.landmarks is None]
+    timed_answers = [entry for entry in entries if entry.answer.author is Author.PERSON and entry.seconds > 0]
+    yes = [entry.seconds for entry in timed_answers if entry.answer.landmarks is not None]
+    no = [entry.seconds for entry in timed_answers if entry.answer.landmarks is None]
     timed = replace(
         start.strategy,
         cost_of_yes=float(np.median(yes)) if len(yes) >= ENOUGH else SECONDS_OF_YES,

@@ -1,4 +1,4 @@
-"""The matcher beside a person: its opinion on any pair, and the questions that it answers by itself."""
+"""The matcher beside a person: its answer on any pair, and the questions that it answers by itself."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ REMEMBERED = 256
 
 
 class AutoAnswerer:
-    """Asks the matcher, one pair at a time, and remembers what it said."""
+    """Asks the matcher, one pair at a time, and remembers its answers."""
 
     def __init__(self, agent: Agent, answer_history: AnswerHistory, engine: threading.RLock) -> None:
-        """`engine` is held while the ledger is looked at or changed."""
+        """`engine` is locked while the answer history is read or changed."""
         self._agent = agent
         self._answer_history = answer_history
         self._engine = engine
         self._matching = threading.Lock()
-        self._said: OrderedDict[Pair, tuple[Answer, float]] = OrderedDict()
+        self._answers: OrderedDict[Pair, tuple[Answer, float]] = OrderedDict()
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self.answered = 0
 
     @property
     def is_working(self) -> bool:
-        """Whether it is answering questions itself just now."""
+        """Whether the matcher is answering questions now."""
         return self._thread is not None
 
     def propose(self, pair: Pair) -> Proposal:
-        """Return what the matcher says of a pair of the source, and whether it is sure."""
+        """Return the matcher's answer on a pair in source numbers, and whether it is sure."""
         answer, _ = self._ask(pair)
         with self._engine:
             sure = self._is_sure(answer)
@@ -47,7 +47,7 @@ class AutoAnswerer:
         return Proposal(i=pair.i, j=pair.j, verdict=answer.verdict, landmarks=shown, reason=answer.reason, sure=sure)
 
     def work(self, store: Store, on_answer: Callable[[], None], on_end: Callable[[], None]) -> None:
-        """Begin to answer the best questions in a thread, until a person should look at one; once at a time."""
+        """Start a thread that answers the best questions until one needs a person. At most one thread runs."""
         if self.is_working or self._stopping.is_set():
             return
         self.answered = 0
@@ -60,22 +60,22 @@ class AutoAnswerer:
                 if not self._stopping.is_set():
                     on_end()
 
-        self._thread = threading.Thread(target=run, name="clerk")
+        self._thread = threading.Thread(target=run, name="auto-answer")
         self._thread.start()
 
     def wait(self) -> None:
-        """Wait until it answers nothing itself any more."""
+        """Wait until the matcher answers no more questions."""
         thread = self._thread
         if thread is not None:
             thread.join()
 
     def stop(self) -> None:
-        """End the work after the answer it is at."""
+        """End the work after the current answer."""
         self._stopping.set()
         self.wait()
 
     def _answer_best(self, store: Store) -> bool:
-        """Answer the best question unless a person should; tell whether it did."""
+        """Answer the best question unless it needs a person. Return whether it was answered."""
         with self._engine:
             best, stop = self._answer_history.loop.best, self._answer_history.loop.stop_reason()
             if self._stopping.is_set() or best is None or stop is not None:
@@ -98,31 +98,33 @@ class AutoAnswerer:
         )
 
     def _ask(self, pair: Pair) -> tuple[Answer, float]:
-        """Return what the matcher says, and the seconds that it took."""
+        """Return the matcher's answer, and the seconds it took."""
         with self._engine:
             expected = self._answer_history.loop.expect(self._answer_history.inner(pair))
         with self._matching:
-            if pair not in self._said:
+            if pair not in self._answers:
                 began = time.perf_counter()
                 answer = ask(self._agent, pair, expected)
-                self._said[pair] = answer, time.perf_counter() - began
-                if len(self._said) > REMEMBERED:
-                    self._said.popitem(last=False)
-            return self._said[pair]
+                self._answers[pair] = answer, time.perf_counter() - began
+                if len(self._answers) > REMEMBERED:
+                    self._answers.popitem(last=False)
+            return self._answers[pair]
 
 
 SURE_LANDMARKS = 30
-"""Matches that agree, from which on the paper's matcher is accepted."""
+"""Number of consistent matches from which on the paper's matcher is accepted."""
 
 DOUBTFUL_OVERLAP = 0.15
-"""Probability from which on a matcher that finds nothing may have missed something: one that misses every third overlap
-is wrong in one no of twenty about pairs that overlap so probably, and less often below."""
+"""From this probability of overlap on, a matcher that finds nothing may have missed an overlap.
+
+Suppose it misses every third overlap. At this probability one no of twenty is then wrong, and fewer below it.
+"""
 
 
 def is_sure(answer: Answer, loop: AnyLoop, earlier: Sequence[Surprise]) -> bool:
-    """Tell whether the matcher's answer can stand without a person.
+    """Tell whether the matcher's answer can be accepted without a person.
 
-    A yes needs many landmarks and must agree with the mosaic; a no must not come as a surprise. One that failed has
+    A yes needs many landmarks and must agree with the mosaic. A no must not be surprising. A matcher that failed has
     said that it cannot tell. `earlier` are the surprises of the answers so far.
     """
     if answer.verdict is Verdict.UNSURE:

@@ -1,4 +1,4 @@
-"""Does an answer agree with what was known? If not: by how much, and with which other answer."""
+"""Check whether an answer agrees with the state before it. If not: by how much, and with which other answer."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from smalti.building.build_results import residual_px
 from smalti.records import Answer, Author, Pair, Verdict
 
 SURE_OVERLAP = 0.95
-"""A pair that overlaps so probably is not believed to be apart without a word. The probability is that of a yes, and
-even of frames that lie on each other a few are refused."""
+"""If the probability of overlap is at least this, a no is questioned.
+
+The probability is that of a yes. Even some frames that lie on each other get a no.
+"""
 
 LOOP_PREFERRED = 0.2
-"""The rival named is an answer about a loop if it disagrees at least so strongly as the one that disagrees most."""
+"""An answer about a loop is named as the rival if it disagrees at least this much, relative to the largest one."""
 
 
 def find_contradiction(
     before: AnyLoop, after: AnyLoop, answer: Answer, earlier: Sequence[Surprise]
 ) -> Contradiction | None:
-    """Return in what an answer contradicts the state before it, None if it does not.
+    """Return how an answer contradicts the state before it; None if it does not.
 
-    `earlier` are the surprises of the answers before it. Frames are counted as the engine does; `in_words` explains.
+    `earlier` are the surprises of the answers before it. Frames have engine numbers; `in_words` adds the explanation.
     """
     if answer.verdict is Verdict.NO:
         return _of_no(before, answer.pair)
@@ -50,7 +52,7 @@ def find_contradiction(
 
 
 def in_words(found: Contradiction, answer_history: AnswerHistory) -> Contradiction:
-    """Return it in the numbers of the source, explained."""
+    """Return the contradiction in source numbers, with an explanation."""
     pair = answer_history.outer(Pair(found.i, found.j))
     numbers = {"i": pair.i, "j": pair.j}
     if not found.off_px:
@@ -88,7 +90,7 @@ def _of_no(before: AnyLoop, pair: Pair) -> Contradiction | None:
 
 
 def _rival(before: AnyLoop, after: AnyLoop, pair: Pair) -> Pair | None:
-    """Return the link that agrees so much less with the others since this pair's is among them."""
+    """Return the link whose agreement with the others dropped most when this pair's link came."""
     old, new = chi2_of(before), chi2_of(after)
     rise = {other: new[other] - old[other] for other in new if other != pair and other in old}
     if not rise:

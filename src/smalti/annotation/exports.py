@@ -1,4 +1,4 @@
-"""What can be taken away from the page: landmarks, transforms, a picture of the mosaic, the project."""
+"""Files that the page offers for download: landmarks, transforms, a picture of the mosaic, the project."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from smalti.rendering.mosaic import Mosaic
 
 LARGEST_SIDE = 2000
 RESULTS = ("mosaic*.png", "mosaic*.tif", "report.html", "transforms.json", "landmarks.csv")
-"""Of a project's folder, beside its file; what is in the cache can be computed again."""
+"""Files of a project's folder, besides its database. The files of the cache can be computed again."""
 
 COMPRESSED = {".png", ".tif"}
 
@@ -47,9 +47,9 @@ OUTDATED = "Answers were given since the mosaic, its report and its tables were 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placed:
-    """The frames of one mosaic, by their numbers in the source, and where they lie on it now."""
+    """The frames of one mosaic, by source number, and their maps."""
 
-    maps: Mapping[int, Homographies]  # (3, 3), of straight pixels
+    maps: Mapping[int, Homographies]  # (3, 3), of undistorted pixels
     sigma_px: Mapping[int, float]  # of their centres relative to the reference
     reference: int
     lens: Lens
@@ -57,7 +57,7 @@ class Placed:
 
 
 def export(name: str, project: Project, placed: Placed) -> tuple[str, bytes | Path]:
-    """Return the media type and the content of an export by its name; a path is a file that the caller deletes."""
+    """Return media type and content of an export by name. A path is a file that the caller deletes."""
     exports: dict[str, tuple[str, Callable[[], bytes | Path]]] = {
         "landmarks.csv": ("text/csv", lambda: export_landmarks(project.answers)),
         "transforms.json": ("application/json", lambda: export_transforms(project, placed)),
@@ -71,13 +71,13 @@ def export(name: str, project: Project, placed: Placed) -> tuple[str, bytes | Pa
 
 
 def export_landmarks(answers: Iterable[AnswerEntry]) -> bytes:
-    """Return the landmarks of every yes, those of the chain too, as CSV."""
+    """Return the landmarks of every yes, including the chain, as CSV."""
     records = [entry.answer.landmarks for entry in answers if entry.answer.landmarks is not None]
     return _written(lambda path: write_landmarks(path, records))
 
 
 def export_transforms(project: Project, placed: Placed) -> bytes:
-    """Return the maps of the frames that are placed, and their lens, as JSON."""
+    """Return the maps of the placed frames, and their lens, as JSON."""
     frames = [
         FrameTransform(
             number, frame.label, 0, placed.maps[number], placed.sigma_px[number], number not in placed.unconfirmed
@@ -99,7 +99,7 @@ def export_transforms(project: Project, placed: Placed) -> bytes:
 
 
 def export_mosaic(project: Project, placed: Placed) -> bytes:
-    """Return a preview as PNG of the frames that are placed; nobody else may read the source meanwhile."""
+    """Return a preview of the placed frames as PNG. Nobody else may read the source meanwhile."""
     mosaic = Mosaic(project.source, placed.maps, project.width, project.height, project.mask, lens=placed.lens)
     image = mosaic.image(LARGEST_SIDE, blend="feather")
     done, encoded = cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGBA2BGRA))
@@ -108,8 +108,8 @@ def export_mosaic(project: Project, placed: Placed) -> bytes:
 
 
 def export_project(project: Project) -> Path:
-    """Return a new zip file, which the caller deletes, of all that cannot be computed again, and of the results."""
-    # Beside the project, not where temporary files usually are: a mosaic may need more room than there is.
+    """Return a new zip file with all that cannot be computed again, and with the results. The caller deletes it."""
+    # Write beside the project and not to the usual temporary folder, which may be too small for a mosaic.
     folder = project.cache.folder
     with naming(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -156,21 +156,21 @@ def _introduce(project: Project, name: str) -> str:
 
 
 def _copy_database(path: Path, copy: Path) -> None:
-    """Copy a database as it is between two transactions, while others may write to it."""
+    """Copy a database between two transactions, while others may write to it."""
     try:
         with (
             closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as source,
             closing(sqlite3.connect(copy)) as target,
         ):
             source.backup(target)
-            # One file, whoever opens it: without the log that goes with it here.
+            # The copy is one file, without the write-ahead log.
             target.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.Error as error:
         raise OutputError(f"{path}: cannot be copied ({error}); make room or check the rights") from None
 
 
 def _written(write: Callable[[Path], None]) -> bytes:
-    """Return what is written to a file."""
+    """Return the content of the file that `write` writes."""
     with tempfile.TemporaryDirectory(prefix="smalti-") as folder:
         path = Path(folder) / "export"
         write(path)

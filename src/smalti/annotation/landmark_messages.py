@@ -1,4 +1,4 @@
-"""Landmarks between page and engine: converted, checked, and snapped to where both sides look alike."""
+"""Landmarks between page and engine: conversion, checks, and snapping to the best correlation."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from smalti.records import Answer, Author, Landmarks, Pair, Verdict
 from smalti.registration.snapping import snap
 
 SIGMA_PX = {Origin.CLICKED: 1.5, Origin.SNAPPED: 0.5, Origin.MATCHED: 1.0}
-"""How exactly a landmark is placed."""
+"""Standard deviation of a landmark."""
 
 MOST_SHOWN = 24
-"""Landmarks of a matcher that a person is shown, spread over the overlap."""
+"""Landmarks of a matcher that the page shows, spread over the overlap."""
 
 LARGEST_SCALE = 50.0
-"""By which one frame may be enlarged in the other."""
+"""Largest scale between two frames."""
 
 MARGIN = 2.0
-"""A landmark lies in the frame, or as far outside as an expected place may: in the frame enlarged by this factor."""
+"""A landmark must lie in the frame enlarged by this factor. An expected position may lie outside the frame."""
 
 _SHEET = TypeAdapter(list[Landmark])
 
 
 def read_landmarks(pair: Pair, sheet: list[Landmark], loop: AnyLoop) -> Landmarks:
-    """Return those that are switched on, one at least; no camera must be known to be unable to make their map."""
+    """Return the active landmarks, at least one. Refuse landmarks that no camera can produce."""
     active = [landmark for landmark in sheet if landmark.active]
     landmarks = Landmarks(
         pair,
@@ -53,7 +53,7 @@ def read_landmarks(pair: Pair, sheet: list[Landmark], loop: AnyLoop) -> Landmark
 
 
 def read_answer(request: GiveAnswer, role: Role, loop: AnyLoop) -> AnswerEntry:
-    """Return a person's answer as the log keeps it; landmarks that are switched off are kept in the details."""
+    """Return a person's answer as the log stores it. Inactive landmarks are kept in the details."""
     pair = Pair(request.i, request.j)
     landmarks = read_landmarks(pair, request.landmarks, loop) if request.verdict is Verdict.YES else None
     answer = Answer(pair, request.verdict, landmarks, request.reason, Author.PERSON)
@@ -62,7 +62,7 @@ def read_answer(request: GiveAnswer, role: Role, loop: AnyLoop) -> AnswerEntry:
 
 
 def write_given(entry: AnswerEntry) -> Given:
-    """Return an answer as the page shows it."""
+    """Return an answer in the form of the page."""
     answer = entry.answer
     return Given(verdict=answer.verdict, landmarks=_write_landmarks(entry), author=answer.author, reason=answer.reason)
 
@@ -79,13 +79,13 @@ def _write_landmarks(entry: AnswerEntry) -> list[Landmark]:
         try:
             return _SHEET.validate_json(entry.details)
         except ValidationError:
-            # Written by another program: the points that count are in the entry itself.
+            # Another program wrote the details. The active points are in the entry itself.
             pass
     return [] if entry.answer.landmarks is None else write_matched(entry.answer.landmarks)
 
 
 def snap_landmark(request: SnapPoint, pictures: Pictures, mask: NDArray[np.bool_] | None) -> Snapped:
-    """Move the side that is to be moved."""
+    """Move one side of a landmark to the best correlation."""
     i, j = np.array([request.x_i, request.y_i]), np.array([request.x_j, request.y_j])
     i_from_j = np.array(request.i_from_j).reshape(2, 3)
     if not abs(np.linalg.det(i_from_j[:, :2])) > 1e-6:

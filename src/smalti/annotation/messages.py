@@ -1,8 +1,8 @@
-"""What the page and the program say to each other.
+"""The messages between the page and the program.
 
-The one source of truth: `smalti.server.typescript` makes the page's types from these, a test fails where they are
-stale. Frames are counted as in the source, points are in pixels as they are seen in their frame. Maps are 3×3, row by
-row, flat, and hold between straight pixels (`geometry/lens.py`).
+They are the single source: `smalti.server.typescript` makes the page's types from them, and a test fails if these are
+stale. Frames have source numbers. Points are in distorted pixels of their frame. Maps are 3×3, row by row, flat, and
+hold between undistorted pixels (`geometry/lens.py`).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ MOST_LANDMARKS = 1000
 
 
 class Message(BaseModel):
-    """A message: a value, with nothing in it that the other side does not know."""
+    """A message: a frozen value without unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Origin(StrEnum):
-    """How a landmark came to its place."""
+    """How a landmark got its position."""
 
     CLICKED = "clicked"
     SNAPPED = "snapped"  # moved to where the frames correlate best
@@ -36,7 +36,7 @@ class Origin(StrEnum):
 
 
 class Landmark(Message):
-    """A point that both frames show; one that is not active is kept but does not count."""
+    """A point that both frames show. An inactive one is kept but not used."""
 
     x_i: Coordinate
     y_i: Coordinate
@@ -46,11 +46,11 @@ class Landmark(Message):
     active: bool = True
 
 
-# What the page asks.
+# Requests of the page.
 
 
 class GiveAnswer(Message):
-    """An answer on a pair; `seen_revision` is the revision that the person had before their eyes."""
+    """An answer on a pair. `seen_revision` is the revision that the person saw."""
 
     i: FrameNumber
     j: FrameNumber
@@ -76,7 +76,7 @@ class Step(Message):
 
 
 class CheckLandmarks(Message):
-    """Would this yes contradict what is known?"""
+    """Ask whether this yes would contradict the state."""
 
     i: FrameNumber
     j: FrameNumber
@@ -91,7 +91,7 @@ class Side(StrEnum):
 
 
 class SnapPoint(Message):
-    """Move one side of a landmark to where it looks like the other."""
+    """Move one side of a landmark to where it correlates best with the other."""
 
     i: FrameNumber
     j: FrameNumber
@@ -100,11 +100,11 @@ class SnapPoint(Message):
     x_j: Coordinate
     y_j: Coordinate
     moving: Side
-    i_from_j: Map  # affine, near the point, as well as it is known: how the frames are turned to each other
+    i_from_j: Map  # affine approximation near the point, as far as it is known
     radius: Annotated[float, Field(gt=0, le=200)] = 12.0  # px of the moving frame that are searched
 
 
-# What the program says.
+# Responses of the program.
 
 
 class Stage(StrEnum):
@@ -117,7 +117,7 @@ class Stage(StrEnum):
 
 
 class Progress(Message):
-    """How far a stage of the work has come; a total of 0 is not known."""
+    """Progress of a stage. A total of 0 means unknown."""
 
     name: str
     done: int
@@ -132,21 +132,21 @@ class ErrorAfter(Message):
 
 
 class Prediction(Message):
-    """How sure the predicted error is, what further answers would bring, and whether they are worth while."""
+    """The uncertainty of the predicted error, the errors after further answers, and whether these are worthwhile."""
 
-    answers: int  # when it was foretold
-    bound_px: float  # the error is below this nine times of ten
-    ahead: list[ErrorAfter]  # goes on where the state's errors end
+    answers: int  # at the time of the prediction
+    bound_px: float  # the error is below this with a probability of 0.9
+    ahead: list[ErrorAfter]  # continues where the errors of the state end
     worth_going_on: bool
 
 
 class Notice(Message):
-    """What has changed; sent to every open page."""
+    """What has changed. Sent to every open page."""
 
     revision: int
     stage: Stage
     progress: Progress | None
-    prediction: Prediction | None = None  # computed while people look: None until it is known
+    prediction: Prediction | None = None  # None until it is computed
 
 
 class Queue(StrEnum):
@@ -166,7 +166,7 @@ class Counts(Message):
 
 
 class Sheets(Message):
-    """Small pictures of all usable frames, in their order, many on one image each."""
+    """Small pictures of all usable frames, in order, many on each image."""
 
     count: int
     columns: int
@@ -176,17 +176,17 @@ class Sheets(Message):
 
 
 class LensNumbers(Message):
-    """What bends straight pixels: `Lens.straighten` takes one that is seen to x (1 + k1|x|² + k2|x|⁴)."""
+    """The lens: `Lens.straighten` maps a distorted pixel to x (1 + k1|x|² + k2|x|⁴)."""
 
     centre_x: float
     centre_y: float
-    unit_px: float  # in which x counts, from the centre
+    unit_px: float  # unit of x, from the centre
     k1: float
     k2: float
 
 
 class State(Message):
-    """Everything above the two frames, and what can be done."""
+    """The numbers above the two frames, and the possible actions."""
 
     revision: int
     stage: Stage
@@ -206,17 +206,17 @@ class State(Message):
     errors: list[ErrorAfter] = []
     undo: str | None = None  # what would be undone, in words
     redo: str | None = None
-    stopped: str | None = None  # why nothing is asked any more, in words
-    parts: int = 0  # mosaics that nothing joins yet
-    finished: bool = False  # the mosaic in the folder is that of the answers so far
+    stopped: str | None = None  # why no question is left, in words
+    parts: int = 0  # number of mosaics that nothing joins yet
+    finished: bool = False  # the mosaic in the folder has all answers so far
     folder: str = ""
     sheets: Sheets | None = None
-    lens: LensNumbers | None = None  # None where nothing is bent
-    masked: bool = False  # frames show the scene in part of them only: see /api/mask.png
+    lens: LensNumbers | None = None  # None without distortion
+    masked: bool = False  # only part of each frame is valid: see /api/mask.png
 
 
 class LiveMosaic(Message):
-    """Where every usable frame lies now, on the plane of its part's reference frame."""
+    """The map of every usable frame, to the reference frame of its part."""
 
     revision: int
     reference: int  # of the largest part
@@ -244,19 +244,19 @@ class Question(Message):
     label_i: str
     label_j: str
     suggested: bool  # by the engine; otherwise the person picked the pair
-    overlap: float  # probability that this is answered yes, all things considered
-    position: float  # probability of overlap by the mosaic alone
-    appearance: float  # and by appearance alone
-    joined: bool  # both frames are on one mosaic; otherwise nothing is known of their places
-    unknown_px: float  # how uncertain the place of one in the other is
+    overlap: float  # probability of a yes, from all evidence
+    position: float  # probability of overlap from the mosaic alone
+    appearance: float  # probability of overlap from appearance alone
+    joined: bool  # both frames are on one mosaic; otherwise their relative position is unknown
+    unknown_px: float  # uncertainty of the relative position
     i_from_j: list[float]  # (3, 3)
     covariance: list[float]  # (8, 8), of the entries of E, units of the frame: i_from_j ← i_from_j exp(E)
-    noise: float  # of people's landmarks so far, times what is usual
+    noise: float  # of people's landmarks so far, relative to the usual noise
     answer: Given | None
 
 
 class Proposal(Message):
-    """What the matcher says of a pair."""
+    """The matcher's answer on a pair."""
 
     i: int
     j: int
@@ -267,25 +267,25 @@ class Proposal(Message):
 
 
 class Forecast(Message):
-    """What a yes on a pair would bring, and how many answers the target is away."""
+    """The expected effect of a yes on a pair, and the number of answers until the target."""
 
     revision: int
     i: int
     j: int
     now_px: float
-    after_yes_px: float | None  # None where the method does not tell
-    more: int | None  # answers until the target; None where there is none, or it is too far to tell
+    after_yes_px: float | None  # None if the method does not predict it
+    more: int | None  # answers until the target; None without a target, or if it is too far away
     more_is_bound: bool = False  # `more` answers are not enough
 
 
 class Contradiction(Message):
-    """An answer that does not agree with what was known."""
+    """An answer that does not agree with the state before it."""
 
     i: int
     j: int
-    sigmas: float  # as surprising as a normal number that many σ out
-    off_px: float  # RMS, from where the mosaic had the landmarks; 0 for a no
-    expected_px: float  # how surely it had them there
+    sigmas: float  # as surprising as a normal variable this many σ from its mean
+    off_px: float  # RMS, from where the mosaic predicted the landmarks; 0 for a no
+    expected_px: float  # uncertainty of that prediction
     rival_i: int | None  # the pair whose answer agrees least with this one
     rival_j: int | None
     rival_author: Author | None
@@ -293,7 +293,7 @@ class Contradiction(Message):
 
 
 class Outcome(Message):
-    """What became of an answer, an undo or a redo: it is on disk."""
+    """The result of an answer, an undo or a redo. It is on disk."""
 
     state: State
     question: Question | None  # the next one
@@ -302,7 +302,7 @@ class Outcome(Message):
 
 
 class Conflict(Message):
-    """Somebody else changed what this answer is about, in the meantime."""
+    """Somebody else has changed the answer on this pair meanwhile."""
 
     explanation: str
     i: int
@@ -318,14 +318,14 @@ class Refusal(Message):
 
 
 class Checked(Message):
-    """The verdict on landmarks before they are given."""
+    """The result of a check of landmarks before they are given."""
 
     problem: str | None  # none, mirrored, far outside: in words
     contradiction: Contradiction | None
 
 
 class Snapped(Message):
-    """Where the point belongs, or why that cannot be told."""
+    """The new position of the point, or why it cannot be found."""
 
     found: bool
     x: float
@@ -335,7 +335,7 @@ class Snapped(Message):
 
 
 class AnswerRow(Message):
-    """A line of the table of answers."""
+    """A row of the table of answers."""
 
     place: int  # in the log
     i: int
@@ -344,7 +344,7 @@ class AnswerRow(Message):
     verdict: Verdict
     author: Author
     landmarks: int
-    residual_px: float | None  # on the mosaic as it is
+    residual_px: float | None  # on the current mosaic
     rejected: bool  # contradicts the others, and is not used
     reason: str
     seconds: float

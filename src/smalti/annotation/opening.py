@@ -1,4 +1,4 @@
-"""From an input, or from a project that is there, to a project that can be answered about."""
+"""Open an input or an existing project, and prepare it for questions."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from smalti.project.project_lock import ProjectLock
 WHAT = "smalti annotate"
 
 LEAST_PART = 3
-"""A person is not asked about fewer frames that nothing joins: most show nothing, and each costs a minute."""
+"""Parts of fewer frames that nothing joins are not asked about: most show nothing, and each costs a minute."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Opened:
-    """A project with everything done that comes before the first question."""
+    """A project that is prepared up to the first question."""
 
     project: Project
     settings: BuildSettings
     matcher: Matcher | None
     preparation: Preparation
-    source: str | Path | None = None  # where the frames are now, if they were moved
+    source: str | Path | None = None  # current location of the frames, if they were moved
 
     def again(self) -> Project:
-        """Open the same project once more: files of its own, for another thread."""
+        """Open the same project once more, with its own file handles, for another thread."""
         return Project.open(self.project.folder, source=self.source)
 
-    def lay_again(self, project: Project, progress: Progress) -> Preparation:
-        """Lay the groundwork anew, from what is kept; `project` may be this one or another opened of the same."""
+    def prepare_again(self, project: Project, progress: Progress) -> Preparation:
+        """Prepare again from stored results. `project` may be this one or another handle of the same project."""
         return prepare(project, project.source, self.settings, self.matcher, progress, LEAST_PART)
 
 
@@ -55,7 +55,7 @@ def open_project(
     matcher: Matcher | None = None,
     progress: Progress,
 ) -> Opened:
-    """Open or begin a project, and lay its groundwork; `source` is where its frames are now, if they were moved."""
+    """Open or begin a project, and prepare it. `source` is the current location of its frames, if they were moved."""
     if not is_project(location):
         if source is not None:
             raise UsageError("--source is for a project whose frames were moved; name the project's folder first")
@@ -84,7 +84,7 @@ def _open(
 
 
 def _bound(project: Project, settings: BuildSettings) -> BuildSettings:
-    """Return the settings with what the project's frames, mask and words were made by."""
+    """Return the settings with those that the project's frames, mask and visual words were made with."""
     binding = project.store.fact("binding")
     return replace(
         settings, source=SourceSettings(**binding["source"]), mask=binding["mask"], seed=int(binding["seed"])

@@ -1,4 +1,4 @@
-"""Where a session stands: its numbers, its mosaic, its answers, its question, in messages for the page."""
+"""The state of a session as messages for the page: numbers, mosaic, answers, question."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def describe_state(
     working: Progress | None,
     sheets: Sheets,
 ) -> State:
-    """Return the numbers; `working` is how far the matcher is that answers questions itself just now."""
+    """Return the numbers. `working` is the progress of the matcher while it answers questions itself."""
     history, loop = answer_history.history, answer_history.loop
     errors = [ErrorAfter(answers=count, predicted_px=value) for count, value in answer_history.state_history.errors()]
     stop = None if working is not None else loop.stop_reason()
@@ -75,7 +75,7 @@ def describe_state(
 
 
 def describe_mosaic(answer_history: AnswerHistory) -> LiveMosaic:
-    """Return where every frame lies."""
+    """Return the map of every frame."""
     loop = answer_history.loop
     return LiveMosaic(
         revision=answer_history.history.revision,
@@ -88,7 +88,7 @@ def describe_mosaic(answer_history: AnswerHistory) -> LiveMosaic:
 
 
 def largest_part(answer_history: AnswerHistory) -> Placed:
-    """Return where the frames of the largest mosaic lie."""
+    """Return the maps of the frames of the largest mosaic."""
     mosaic = describe_mosaic(answer_history)
     maps = np.array(mosaic.maps).reshape(-1, 3, 3)
     places = {number: n for n, number in enumerate(mosaic.numbers) if mosaic.parts[n] == 0}
@@ -103,7 +103,7 @@ def largest_part(answer_history: AnswerHistory) -> Placed:
 
 
 def list_answers(answer_history: AnswerHistory) -> list[AnswerRow]:
-    """Return all answers in force, those of the chain included, in the order in which they were given."""
+    """Return all answers in force, including the chain, in the order in which they were given."""
     loop = answer_history.loop
     maps, part = loop.mosaic_from_frame, loop.part
     rows = []
@@ -155,7 +155,7 @@ def make_question(
     revision: int,
     answer: Given | None,
 ) -> Question:
-    """Return what the page needs to ask about a pair, which is in the numbers of the engine."""
+    """Return what the page needs to ask about a pair. The pair has engine numbers."""
     reasons = loop.likely(pair).reasons
     expected = expect(loop, pair)
     i, j = used[pair.i], used[pair.j]
@@ -188,12 +188,12 @@ STOPPED = {
 
 
 def describe_answer(pair: Pair, verdict: Verdict) -> str:
-    """Say what was answered."""
+    """Return an answer in words."""
     return f"{VERDICTS[verdict]}, frames {pair.i} and {pair.j}"
 
 
 def describe_act(entry: LogEntry) -> str:
-    """Say what an entry of the log did."""
+    """Return the effect of a log entry in words."""
     if entry.act is Act.REMOVE or entry.answer is None:
         assert entry.pair is not None
         return f"removal, frames {entry.pair.i} and {entry.pair.j}"

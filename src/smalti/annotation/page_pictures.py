@@ -1,4 +1,4 @@
-"""Frames as the page shows them: whole, and small on sheets; made when they are needed, and kept in the cache."""
+"""Pictures of frames for the page: whole, and small on sheets. They are made on request and kept in the cache."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ LARGE_CELL, SMALL_CELL = (192, 144), (128, 96)
 COLUMNS, PER_SHEET = 16, 256
 FRAME_QUALITY, SHEET_QUALITY = 92, 85
 LARGEST_KEPT = 2_000_000
-"""Pixels of a video's frame up to which all are kept as images beforehand: seeking in a video is slow."""
+"""Pixels. Frames of a video up to this size are all stored as images in advance, because seeking in a video is slow."""
 
 GRAYS_REMEMBERED = 16
 THREADS, AHEAD = 2, 4
-"""Those that encode, and the frames that wait for them."""
+"""Encoding threads, and frames that wait for them."""
 
 
 class Pictures:
-    """Pictures of a project's frames, by their numbers in the source. Its methods may be called from any thread."""
+    """Pictures of a project's frames, by source number. Its methods may be called from any thread."""
 
     def __init__(self, project: Project, used: Sequence[int]) -> None:
         """`used` are the frames that have a small picture, in ascending order."""
@@ -56,12 +56,12 @@ class Pictures:
             width=max(1, round(scale * project.width)),
             height=max(1, round(scale * project.height)),
         )
-        # Sheets of another choice of frames are not taken for these.
+        # Sheets of another selection of frames have other names.
         choice = hashlib.sha256(repr((self._used, self.sheets)).encode()).hexdigest()[:12]
         self._sheet_folder = self._folder / f"sheets-{choice}"
 
     def prepare(self, progress: Progress) -> None:
-        """Make all sheets, and pictures of all frames of a video that are not too large, as far as they are missing."""
+        """Make all missing sheets, and all missing pictures of a video's frames if these are not too large."""
         source = self._project.source
         keeps = isinstance(source, VideoSource) and source.width * source.height <= LARGEST_KEPT
         numbers = range(len(source)) if keeps else range(0)
@@ -78,7 +78,7 @@ class Pictures:
         return _load(path)
 
     def mask(self) -> bytes:
-        """Return where small pictures show the scene, white, as PNG; all of it where there is no mask."""
+        """Return the valid pixels of small pictures, white, as PNG. Without a mask all are white."""
         mask, size = self._project.mask, (self.sheets.width, self.sheets.height)
         if mask is None:
             mask = np.ones((1, 1), dtype=np.bool_)
@@ -88,7 +88,7 @@ class Pictures:
         return encoded.tobytes()
 
     def frame(self, number: int) -> bytes:
-        """Return a frame as JPEG, also one that is not used."""
+        """Return a frame as JPEG, used or not."""
         path = self._frame_file(number)
         if _is_whole(path):
             return _load(path)
@@ -97,21 +97,21 @@ class Pictures:
         return encoded
 
     def gray(self, number: int) -> NDArray[np.uint8]:
-        """Return a frame's own pixels (h, w), gray, not to be written to; the latest ones are remembered."""
+        """Return the pixels (h, w) of a frame, gray and read-only. The latest ones are remembered."""
         return self._remembered(number)
 
     def prefetch(self, numbers: Iterable[int]) -> None:
-        """Make what may be asked of some frames next, in the background."""
+        """Make pictures that may be asked for next, in the background."""
         for number in numbers:
             with suppress(RuntimeError):  # it is closed already
                 self._background.submit(self._fetch, number)
 
     def close(self) -> None:
-        """End the work in the background, before the source is closed."""
+        """End the background work, before the source is closed."""
         self._background.shutdown(wait=True, cancel_futures=True)
 
     def _fetch(self, number: int) -> None:
-        # Whoever asks for the frame itself is told what is wrong with it.
+        # A request for the frame itself reports the error.
         with suppress(SmaltiError, OSError):
             self.gray(number)
             self.frame(number)
@@ -144,7 +144,7 @@ class Pictures:
                 future.result()
 
     def _images(self, numbers: Iterable[int]) -> Iterator[tuple[int, NDArray[np.uint8] | None]]:
-        """Yield frames, those that are kept from there, None for one that cannot be decoded."""
+        """Yield frames, stored ones from the cache; None for a frame that cannot be decoded."""
         for number in numbers:
             if _is_whole(self._frame_file(number)):
                 kept = np.frombuffer(_load(self._frame_file(number)), dtype=np.uint8)
@@ -154,7 +154,7 @@ class Pictures:
             with self._reading:
                 image = next((image for _, image in self._project.source.read_many([number])), None)
             if image is None:
-                # Said once, so that no later pass tries again.
+                # Recorded once, so that no later pass tries again.
                 self._keep(self._unreadable_file(number), b"")
             yield number, image
 
@@ -201,7 +201,7 @@ class Pictures:
     def _keep(self, path: Path, content: bytes) -> None:
         with naming(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-        # Two threads that make the same file would share the one beside it.
+        # Two threads that make the same file would share the temporary one.
         with self._writing, replacing(path) as file:
             file.write(content)
 
@@ -221,7 +221,7 @@ def _load(path: Path) -> bytes:
 
 
 def _is_whole(path: Path) -> bool:
-    """Tell whether a JPEG is there from its first marker to its last: a machine that lost power leaves less."""
+    """Tell whether a JPEG is complete from its first marker to its last. After a power failure it may not be."""
     try:
         with path.open("rb") as file:
             begins = file.read(2) == b"\xff\xd8"

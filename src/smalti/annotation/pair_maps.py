@@ -1,7 +1,7 @@
-"""Matrices over all pairs of frames, at the resolution of the screen: only what is shown is computed.
+"""Matrices over all pairs of frames, at the resolution of the screen. Only what is shown is computed.
 
-A cell that holds many pairs is as large as the largest of some that are evenly spread in it, and of the linked ones or,
-where it is shown what questions are worth, of the candidates.
+A cell that holds many pairs shows a maximum: over some pairs spread evenly in it, and over the linked pairs, or over
+the candidates if the map shows the value of questions.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from smalti.suggestion.state_view import View
 from smalti.suggestion.strategy import Smalti
 
 DECADES = 6
-"""Shown below the largest value: what is less is nothing."""
+"""Decades shown below the largest value. Smaller values count as 0."""
 
 FRAMES_SAMPLED = 512
-"""Of all rows and columns of a window; more where there are more cells."""
+"""Rows and columns sampled in a window; more if there are more cells."""
 
 PAIRS_AT_ONCE = 2**14
 
 MOST_RANKED = 1000
-"""Pairs that a strategy which ranks them one by one is asked for."""
+"""Pairs that are requested of a strategy that ranks them one by one."""
 
 FRAMES_OF_RANGE = 256
-"""Those between which the smallest and the largest value are looked for."""
+"""Frames between which the smallest and the largest value are searched."""
 
 
 @dataclass(frozen=True, eq=False)
 class PairMatrix:
-    """A value for every pair of frames, the same in both directions; computed when looked at."""
+    """A symmetric matrix over pairs of frames, computed on request."""
 
     frames: int
     of_pairs: Callable[[PairNumbers], NDArray[np.float64]]  # for pairs (n, 2), i ≤ j
     marked: PairNumbers  # (n, 2), i < j: shown at any resolution
 
     def at(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the entries of rows and columns, all with all; what is no number is 0."""
+        """Return the entries of all rows and columns given. NaN becomes 0."""
         symmetric = np.array_equal(rows, columns)
         found = np.zeros((len(rows), len(columns)))
         at_once = max(PAIRS_AT_ONCE // len(columns), 1)
@@ -78,11 +78,11 @@ class PairMatrix:
 
 
 def matrix_of(kind: MapKind, loop: AnyLoop) -> PairMatrix:
-    """Return what a map shows of every pair.
+    """Return the matrix that a map shows.
 
-    The probability of overlap; how uncertain one frame's place in the other is, in px, 0 where nothing joins them; what
-    questions are ranked by, 0 for pairs that are no candidates: by how much the squared error is expected to drop in
-    the time that a yes takes, in px².
+    It is one of three. The probability of overlap. The uncertainty of the relative position in px, 0 if nothing joins
+    the frames. The value by which questions are ranked, 0 for pairs that are not candidates: the expected decrease of
+    the squared error in the time that a yes takes, in px².
     """
     if isinstance(loop, PaperLoop):
         return _papers_matrix(kind, loop)
@@ -96,10 +96,10 @@ def matrix_of(kind: MapKind, loop: AnyLoop) -> PairMatrix:
 
 
 def reduce(matrix: PairMatrix, kind: MapKind, row: int, column: int, frames: int, size: int, revision: int) -> PairMap:
-    """Return a square window of a matrix in at most `size` × `size` cells, each as large as its largest entry.
+    """Return a square window of a matrix in at most `size` × `size` cells. A cell shows its largest entry.
 
-    The window is `frames` wide from `row` and `column` on, moved and cut to fit; 0 is all. The range of values is that
-    of the whole matrix, so that colours stay what they are when one looks closer.
+    The window is `frames` wide from `row` and `column` on, moved and cut to fit; 0 means all. The range of values is
+    that of the whole matrix, so that colours do not change with the zoom.
     """
     total = matrix.frames
     side = total if frames == 0 else min(frames, total)
@@ -131,7 +131,7 @@ def reduce(matrix: PairMatrix, kind: MapKind, row: int, column: int, frames: int
 
 
 def _papers_matrix(kind: MapKind, loop: PaperLoop) -> PairMatrix:
-    """Return the same by the paper's method, which looks at all pairs."""
+    """Return the same by the paper's method, which computes all pairs."""
     view, centres = loop.view, loop.view.centres
     if kind is MapKind.REWARD:
 
@@ -155,7 +155,7 @@ def _uncertainty(view: View, pairs: PairNumbers) -> NDArray[np.float64]:
 
 
 def _worth(loop: ActiveLoop) -> tuple[PairNumbers, NDArray[np.float64]]:
-    """Return the candidates (n, 2), in the order of pairs, and what each is worth (n,)."""
+    """Return the candidates (n, 2), in the order of pairs, and the value of each (n,)."""
     view, strategy = loop.view, loop.strategy
     if isinstance(strategy, Smalti):
         candidates = CandidatePairs.of(view)
@@ -171,7 +171,7 @@ def _worth(loop: ActiveLoop) -> tuple[PairNumbers, NDArray[np.float64]]:
 
 
 def _look_up(candidates: PairNumbers, worth: NDArray[np.float64], pairs: PairNumbers) -> NDArray[np.float64]:
-    """Return what pairs are worth (n,), 0 for those that are no candidates."""
+    """Return the values of pairs (n,), 0 for those that are not candidates."""
     if not len(candidates):
         return np.zeros(len(pairs))
     known, keys = pair_key(*candidates.T), pair_key(*pairs.T)
@@ -180,7 +180,7 @@ def _look_up(candidates: PairNumbers, worth: NDArray[np.float64], pairs: PairNum
 
 
 def _choose(first: int, side: int, size: int, most: int | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the frames to look at of `side` ones in at most `size` cells, and where each cell begins among them."""
+    """Return the frames to sample of `side` frames in at most `size` cells, and the index at which each cell begins."""
     per_cell = -(-side // size)
     begins = np.arange(0, side, per_cell)
     if most is None:
@@ -194,7 +194,7 @@ def _choose(first: int, side: int, size: int, most: int | None = None) -> tuple[
 
 
 def _positive_range(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the smallest and the largest positive value, at most so many decades apart; 0 and 0 without any."""
+    """Return the smallest and the largest positive value, at most `DECADES` apart; 0 and 0 without positive values."""
     largest = float(values.max(initial=0.0))
     if largest <= 0.0:
         return 0.0, 0.0
@@ -202,7 +202,7 @@ def _positive_range(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def _logarithmic_share(values: NDArray[np.float64], smallest: float, largest: float) -> NDArray[np.float64]:
-    """Return how far values lie from `smallest`, 0, to `largest`, 1, where less is 0."""
+    """Return the logarithmic position of values between `smallest`, 0, and `largest`, 1. Smaller values give 0."""
     if smallest == largest:
         return np.asarray(np.where(values > 0, 1.0, 0.0))
     return np.asarray(np.log(np.maximum(values, smallest) / smallest) / np.log(largest / smallest))

@@ -1,6 +1,6 @@
-"""Work done while a person looks at a question: the states after each possible answer, and the value of more answers.
+"""Work done while a person looks at a question: the states after possible answers, and the predicted error.
 
-What many would bring takes a while, and is computed in pieces between which others have the engine.
+The prediction over many answers takes a while. It is computed in pieces, between which others may use the engine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from smalti.active_loop import ActiveLoop
-from smalti.annotation.answer_history import Hypothetical, Moment, name_of
+from smalti.annotation.answer_history import AnswerState, Hypothetical, name_of
 from smalti.annotation.messages import ErrorAfter, Prediction
 from smalti.annotation.session_state import AnyLoop, steps_to_question
 from smalti.errors import SmaltiError
@@ -30,139 +30,140 @@ from smalti.suggestion.strategy import Smalti
 T = TypeVar("T")
 
 IDLE_SECONDS = 0.7
-"""Nothing is computed ahead until the page has asked for nothing that long: it would wait for the step."""
+"""Precomputation waits until the page has been silent for this long. Otherwise the page would wait for a step."""
 
 
 class Precomputation:
-    """Computes ahead in a thread of its own, step by step, and gives up when the question is answered.
+    """Precomputes in its own thread, step by step, and stops when the question is answered.
 
-    What is foreseen is the same function of the same answers: whether it was ready in time changes no result.
+    A precomputed state is the same function of the same answers, so whether it was ready in time changes no result.
     """
 
     def __init__(
         self, engine: threading.RLock, prefetch: Callable[[Pair], None], on_prediction: Callable[[], None]
     ) -> None:
-        """`engine` is held during every step; `prefetch` is told which pairs may be asked next.
+        """`engine` is locked during every step. `prefetch` is called with pairs that may be asked next.
 
-        `on_outlook` is called as soon as it is known what further answers would bring.
+        `on_prediction` is called as soon as the prediction over further answers is known.
         """
         self._engine = engine
         self._prefetch = prefetch
         self._on_prediction = on_prediction
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="foresight")
-        self._moment: Moment | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="precompute")
+        self._state: AnswerState | None = None
         self._asked = time.monotonic()
         self.states: dict[Hypothetical, AnyLoop] = {}
-        # Of its own: what is drawn is not to wait for what is foretold.
+        # A thread of its own, so that a drawn answer does not wait for the prediction.
         self._drawing = ThreadPoolExecutor(1, thread_name_prefix="drawing")
         self._drawn: Answer | None = None
-        self._predicted: tuple[Moment, Prediction] | None = None
+        self._predicted: tuple[AnswerState, Prediction] | None = None
 
-    def look_ahead(self, moment: Moment) -> None:
-        """Begin to compute what follows on a state; what followed on others is forgotten."""
-        self._moment = moment
+    def look_ahead(self, answer_state: AnswerState) -> None:
+        """Begin to compute what follows a state. Results for other states are dropped."""
+        self._state = answer_state
         self._drawn = None
         self.states = {}
         self._predicted = None
         self.wait()
-        self._thread.submit(self._run, moment)
+        self._thread.submit(self._run, answer_state)
 
-    def prediction(self, moment: Moment) -> Prediction | None:
-        """Return what further answers would bring to a state, None where that is not known yet; at once."""
+    def prediction(self, answer_state: AnswerState) -> Prediction | None:
+        """Return the prediction for a state at once; None if it is not known yet."""
         predicted = self._predicted
-        return predicted[1] if predicted is not None and predicted[0] is moment else None
+        return predicted[1] if predicted is not None and predicted[0] is answer_state else None
 
     def wait(self) -> None:
-        """Let somebody else compute first, who needs it now."""
+        """Postpone precomputation, because somebody needs the engine now."""
         self._asked = time.monotonic()
 
-    def foresee(self, moment: Moment, answer: Answer, after: AnyLoop) -> None:
-        """Begin to compute the state after an answer that a person is about to give, instead of any before it."""
+    def precompute_answer(self, answer_state: AnswerState, answer: Answer, after: AnyLoop) -> None:
+        """Begin to compute the state after an answer that a person is about to give. It replaces any earlier one."""
         self._drawn = answer
-        self._drawing.submit(self._foresee_drawn, moment, answer, after)
+        self._drawing.submit(self._precompute_drawn, answer_state, answer, after)
 
     def close(self) -> None:
-        """Give up."""
-        self._moment = None
+        """Stop, and end the threads."""
+        self._state = None
         for thread in (self._drawing, self._thread):
             thread.shutdown(wait=True, cancel_futures=True)
 
-    def _run(self, moment: Moment) -> None:
-        # A supposed answer that the engine refuses is not foreseen: it will be refused in earnest, and said.
+    def _run(self, answer_state: AnswerState) -> None:
+        # A hypothetical answer that the engine refuses is not precomputed. The real answer will be refused with a
+        # message.
         for verdict in (Verdict.NO, Verdict.UNSURE):
             with suppress(SmaltiError, _OvertakenError):
-                best = self._step(moment, lambda: moment.loop.best)
+                best = self._step(answer_state, lambda: answer_state.loop.best)
                 if best is not None:
                     answer = Answer(best.pair, verdict, author=Author.PERSON)
-                    self._foresee(moment, answer, moment.loop.record(answer))
+                    self._precompute_answer(answer_state, answer, answer_state.loop.record(answer))
         with suppress(SmaltiError, _OvertakenError):
-            self._predict(moment)
+            self._predict(answer_state)
 
-    def _foresee_drawn(self, moment: Moment, answer: Answer, after: AnyLoop) -> None:
+    def _precompute_drawn(self, answer_state: AnswerState, answer: Answer, after: AnyLoop) -> None:
         with suppress(SmaltiError, _OvertakenError):
-            self._foresee(moment, answer, after)
+            self._precompute_answer(answer_state, answer, after)
 
-    def _foresee(self, moment: Moment, answer: Answer, after: AnyLoop) -> None:
-        # Piece by piece: whoever asks meanwhile waits for one piece only.
+    def _precompute_answer(self, answer_state: AnswerState, answer: Answer, after: AnyLoop) -> None:
+        # In pieces: a request that comes meanwhile waits for one piece only.
         for compute in steps_to_question(after):
             if answer.landmarks is not None and self._drawn is not answer:
                 raise _OvertakenError
-            self._step(moment, compute)
+            self._step(answer_state, compute)
         if after.best is not None:
             self._prefetch(after.best.pair)
-        self._step(moment, lambda: after.predicted_error_px)
-        # Of several yes that were drawn one after the other, the last: each is large.
+        self._step(answer_state, lambda: after.predicted_error_px)
+        # Keep only the latest of several drawn yes answers, because each state is large.
         kept = {name: state for name, state in self.states.items() if name[2] is not answer.verdict}
-        self.states = {**kept, name_of(moment.key, answer): after}
+        self.states = {**kept, name_of(answer_state.key, answer): after}
 
-    def _predict(self, moment: Moment) -> None:
-        """Look many answers ahead; last, because no question waits for it. The paper's method does not."""
-        loop = moment.loop
+    def _predict(self, answer_state: AnswerState) -> None:
+        """Predict many answers ahead, last, because no question waits for it. The paper's method has no prediction."""
+        loop = answer_state.loop
         if isinstance(loop, PaperLoop):
             return
-        self._step(moment, lambda: loop.prediction)
-        prediction = self._step(moment, lambda: describe_prediction(loop, lambda: self._pause(moment)))
-        self._predicted = moment, prediction
+        self._step(answer_state, lambda: loop.prediction)
+        prediction = self._step(answer_state, lambda: describe_prediction(loop, lambda: self._pause(answer_state)))
+        self._predicted = answer_state, prediction
         self._on_prediction()
 
-    def _step(self, moment: Moment, compute: Callable[[], T]) -> T:
-        """Compute something as soon as nobody needs the engine; raise where the question was answered meanwhile."""
-        self._await_idle(moment)
+    def _step(self, answer_state: AnswerState, compute: Callable[[], T]) -> T:
+        """Compute something as soon as nobody needs the engine. Raise if the question was answered meanwhile."""
+        self._await_idle(answer_state)
         with self._engine:
-            self._check(moment)
+            self._check(answer_state)
             return compute()
 
-    def _pause(self, moment: Moment) -> None:
-        """Leave the engine, in the middle of a step, to whoever needs it."""
+    def _pause(self, answer_state: AnswerState) -> None:
+        """Release the engine, in the middle of a step, to whoever needs it."""
         self._engine.release()
         try:
-            self._await_idle(moment)
+            self._await_idle(answer_state)
         finally:
             self._engine.acquire()
-        self._check(moment)
+        self._check(answer_state)
 
-    def _await_idle(self, moment: Moment) -> None:
-        while self._moment is moment and time.monotonic() - self._asked < IDLE_SECONDS:
+    def _await_idle(self, answer_state: AnswerState) -> None:
+        while self._state is answer_state and time.monotonic() - self._asked < IDLE_SECONDS:
             time.sleep(0.05)
 
-    def _check(self, moment: Moment) -> None:
-        if self._moment is not moment:
+    def _check(self, answer_state: AnswerState) -> None:
+        if self._state is not answer_state:
             raise _OvertakenError
 
 
 class _OvertakenError(Exception):
-    """The question was answered before all was foreseen."""
+    """The question was answered before everything was precomputed."""
 
 
 FARTHEST = 20
-"""Answers that are looked ahead."""
+"""Answers to predict ahead."""
 
 BOUND_LATER = 1.3
-"""Times the error, its bound once a few answers have closed loops; before, one drift decides, and may be any."""
+"""Ratio of the bound to the error once a few answers have closed loops. Before, a single drift determines the error."""
 
 
 def describe_prediction(loop: ActiveLoop, pause: Callable[[], None]) -> Prediction:
-    """Say what further answers would bring; `pause` is called after each that is supposed."""
+    """Return the prediction as a message. `pause` is called after each hypothetical answer."""
     prediction, given = loop.prediction, len(loop.answers)
     ahead = prediction.predict_ahead(pause)
     return Prediction(
@@ -174,7 +175,7 @@ def describe_prediction(loop: ActiveLoop, pause: Callable[[], None]) -> Predicti
 
 
 def error_after_yes_px(loop: ActiveLoop, pair: Pair) -> float:
-    """Return the predicted error after a yes about any pair; as now where it would join two mosaics."""
+    """Return the predicted error after a yes on any pair. It does not change for a yes that would join two mosaics."""
     now, view = loop.predicted_error_px, loop.view
     pairs = np.array([[pair.i, pair.j]])
     candidates = CandidatePairs.of(view)
@@ -190,7 +191,7 @@ def error_after_yes_px(loop: ActiveLoop, pair: Pair) -> float:
 
 
 def bounds_ahead_px(loop: ActiveLoop) -> Iterator[float]:
-    """Yield what the error is below nine times of ten, now and after every one of the next answers."""
+    """Yield the bound of the error (probability 0.9), now and after each of the next answers."""
     prediction = loop.prediction
     yield prediction.bound_px
     if prediction.expected_gain is None:

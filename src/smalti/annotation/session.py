@@ -1,4 +1,4 @@
-"""A project that people answer about: one method for everything that a page may ask."""
+"""A session with people about a project: one method for each request of the page."""
 
 from __future__ import annotations
 
@@ -42,29 +42,30 @@ from smalti.records import Answer, Author, Pair
 class Session:
     """Questions to people about one project. Its methods may be called from any thread.
 
-    The state is a function of the log: `Ledger` follows it. An answer is on disk before anything else is done with it.
+    The state is a function of the log, which `AnswerHistory` follows. An answer is on disk before anything else is done
+    with it.
     """
 
     def __init__(
         self, opened: Opened, queue: say.Queue, progress: Progress, on_change: Callable[[], None] | None = None
     ) -> None:
-        """Go to the state of the answers that are there; `on_change` is called whenever the state has changed."""
+        """Go to the state of the stored answers. `on_change` is called whenever the state has changed."""
         self.project = opened.project
         self._opened = opened
         self._queue = queue
         self._on_change = on_change if on_change is not None else lambda: None
         self._engine = threading.RLock()
         self._answer_history = AnswerHistory(opened, progress)
-        # The matcher reads frames too, and one thread at a time may read a source.
+        # The matcher reads frames too, and only one thread at a time may read a source.
         self._shown = opened.again()
         self._pictures = Pictures(self._shown, self._answer_history.used)
         self._pictures.prepare(progress)
         self._auto_answerer = AutoAnswerer(opened.preparation.agent, self._answer_history, self._engine)
         self._precomputation = Precomputation(self._engine, self._prefetch, self._on_change)
-        # What the first page asks for is there when it asks.
+        # Compute what the first page will ask for.
         _ = self._answer_history.loop.best
-        self._matrices: dict[tuple[say.MapKind, int], PairMatrix] = {}  # those of the latest revision
-        self._turn()
+        self._matrices: dict[tuple[say.MapKind, int], PairMatrix] = {}  # of the latest revision
+        self._go_to_next()
 
     @classmethod
     def open(
@@ -79,7 +80,7 @@ class Session:
         progress: Progress | None = None,
         on_change: Callable[[], None] | None = None,
     ) -> Self:
-        """Prepare a video, images, or a project's folder for questions; long for a new one."""
+        """Prepare a video, images, or a project's folder for questions. For a new project this takes long."""
         progress = Silence() if progress is None else progress
         settings = BuildSettings() if settings is None else settings
         opened = open_project(location, folder, settings, source=source, matcher=matcher, progress=progress)
@@ -96,43 +97,43 @@ class Session:
 
     @property
     def prediction(self) -> say.Prediction | None:
-        """What further answers would bring; None until that is known, which `on_change` tells."""
+        """The prediction over further answers; None until it is known. `on_change` is called then."""
         return self._precomputation.prediction(self._answer_history.state_history.now)
 
     def state(self) -> say.State:
-        """Say where things stand."""
-        with self._at_once():
-            clerk, settings = self._auto_answerer, self._opened.settings
-            working = say.Progress(name="the matcher answers", done=clerk.answered, total=0)
+        """Return the numbers of the state."""
+        with self._engine_first():
+            auto_answerer, settings = self._auto_answerer, self._opened.settings
+            working = say.Progress(name="the matcher answers", done=auto_answerer.answered, total=0)
             return describe_state(
                 self._answer_history,
                 self.project,
                 queue=self._queue,
                 target_px=settings.target_px,
-                working=working if clerk.is_working else None,
+                working=working if auto_answerer.is_working else None,
                 sheets=self._pictures.sheets,
             )
 
     def question(self) -> say.Question | None:
-        """Return the question that is most worth asking; None while the matcher is at work, or where none is left."""
-        with self._at_once():
+        """Return the most useful question; None while the matcher is at work, or if none is left."""
+        with self._engine_first():
             best = self._answer_history.loop.best
             return None if best is None or self._auto_answerer.is_working else self._ask(best.pair)
 
     def look(self, i: int, j: int) -> say.Question:
         """Return any pair as a question."""
-        with self._at_once():
+        with self._engine_first():
             return self._ask(self._answer_history.inner(Pair(i, j)))
 
     def propose(self, i: int, j: int) -> say.Proposal:
-        """Return what the matcher says of a pair."""
+        """Return the matcher's answer on a pair."""
         pair = Pair(i, j)
         self._answer_history.inner(pair)
         return self._auto_answerer.propose(pair)
 
     def forecast(self, i: int, j: int) -> say.Forecast:
-        """Say what a yes on a pair would bring, and how many answers the target is away."""
-        with self._at_once():
+        """Return the expected effect of a yes on a pair, and the number of answers until the target."""
+        with self._engine_first():
             loop, pair, revision = self._answer_history.loop, self._answer_history.inner(Pair(i, j)), self.revision
             now_px = loop.predicted_error_px
             after_px = error_after_yes_px(loop, pair) if isinstance(loop, ActiveLoop) else None
@@ -148,19 +149,19 @@ class Session:
         )
 
     def mosaic(self) -> say.LiveMosaic:
-        """Return where every frame lies."""
-        with self._at_once():
+        """Return the map of every frame."""
+        with self._engine_first():
             return describe_mosaic(self._answer_history)
 
     def answers(self) -> list[say.AnswerRow]:
         """Return all answers in force."""
-        with self._at_once():
+        with self._engine_first():
             return list_answers(self._answer_history)
 
     def give(self, request: say.GiveAnswer) -> say.Outcome:
-        """Keep a person's answer, and return the next question."""
+        """Store a person's answer, and return the next question."""
         pair = Pair(request.i, request.j)
-        with self._at_once():
+        with self._engine_first():
             self._answer_history.inner(pair)
             entry = read_answer(request, self._answer_history.role_of(pair), self._answer_history.loop)
             self.project.store.keep_answer(entry, seen_revision=request.seen_revision)
@@ -168,9 +169,9 @@ class Session:
             return self._outcome(describe_answer(pair, request.verdict), entry)
 
     def remove(self, request: say.RemoveAnswer) -> say.Outcome:
-        """Take an answer back. One that the chain was made of is replaced by a person's "cannot tell"."""
+        """Take an answer back. An answer of the chain is replaced by a person's "cannot tell"."""
         pair = Pair(request.i, request.j)
-        with self._at_once():
+        with self._engine_first():
             self._answer_history.inner(pair)
             role = self._answer_history.role_of(pair)
             if role is Role.LOOP:
@@ -182,22 +183,22 @@ class Session:
             return self._outcome(f"removed: frames {pair.i} and {pair.j}")
 
     def undo(self, request: say.Step) -> say.Outcome:
-        """Take back what a person did last."""
-        with self._at_once():
+        """Take back the last action of a person."""
+        with self._engine_first():
             undone = self.project.store.undo(seen_revision=request.seen_revision)
             self._answer_history.take_up()
             return self._outcome(f"undone: {describe_act(undone)}")
 
     def redo(self, request: say.Step) -> say.Outcome:
         """Bring back what was undone last."""
-        with self._at_once():
+        with self._engine_first():
             redone = self.project.store.redo(seen_revision=request.seen_revision)
             self._answer_history.take_up()
             return self._outcome(f"redone: {describe_act(redone)}")
 
     def conflict(self, error: ChangedMeanwhileError) -> say.Conflict:
-        """Say what somebody else did in the meantime."""
-        with self._at_once():
+        """Describe what somebody else did meanwhile."""
+        with self._engine_first():
             pair = error.pair
             known = None if pair is None else self._answer_history.history.answer_of(pair)
             return say.Conflict(
@@ -209,9 +210,9 @@ class Session:
             )
 
     def check(self, request: say.CheckLandmarks) -> say.Checked:
-        """Tell what is wrong with landmarks, and whether they would contradict what is known."""
+        """Return what is wrong with landmarks, and whether they would contradict the state."""
         pair = Pair(request.i, request.j)
-        with self._at_once():
+        with self._engine_first():
             inner, loop = self._answer_history.inner(pair), self._answer_history.loop
             try:
                 landmarks = read_landmarks(pair, request.landmarks, loop)
@@ -223,19 +224,19 @@ class Session:
             after = loop.record(answer)
             found = find_contradiction(loop, after, answer, self._answer_history.state_history.surprises())
             if self._queue is say.Queue.ALL or not self._auto_answerer.is_working:
-                self._precomputation.foresee(self._answer_history.state_history.now, answer, after)
+                self._precomputation.precompute_answer(self._answer_history.state_history.now, answer, after)
             return say.Checked(
                 problem=None, contradiction=None if found is None else in_words(found, self._answer_history)
             )
 
     def snap(self, request: say.SnapPoint) -> say.Snapped:
-        """Move one side of a landmark to where it looks like the other."""
+        """Move one side of a landmark to where it correlates best with the other."""
         self._answer_history.inner(Pair(request.i, request.j))
         return snap_landmark(request, self._pictures, self.project.mask)
 
     def pair_map(self, kind: say.MapKind, row: int, column: int, frames: int, size: int) -> say.PairMap:
         """Return a window of a matrix over all pairs."""
-        with self._at_once():
+        with self._engine_first():
             revision = self.revision
             if (kind, revision) not in self._matrices:
                 self._matrices = {known: matrix for known, matrix in self._matrices.items() if known[1] == revision}
@@ -253,30 +254,30 @@ class Session:
         return self._pictures.sheet(number)
 
     def mask_png(self) -> bytes:
-        """Return where small pictures show the scene."""
+        """Return the valid pixels of small pictures."""
         return self._pictures.mask()
 
     def export(self, name: str) -> tuple[str, bytes | Path]:
-        """Return a file for other programs by its name: its media type and content, a path if it is to be deleted."""
-        with self._at_once():
+        """Return media type and content of an export by name. A path is a file that the caller deletes."""
+        with self._engine_first():
             placed = largest_part(self._answer_history)
-        # Another handle on the same files: a source is read by one thread at a time.
+        # Another handle on the same files, because only one thread at a time may read a source.
         with self._opened.again() as project:
             return export(name, project, placed)
 
     def finish(self, progress: Progress) -> None:
-        """Finish the mosaic by the answers so far, render it and report; people may go on answering meanwhile."""
-        with self._at_once():
+        """Finish the mosaic of the answers so far, render it and report. People may go on answering meanwhile."""
+        with self._engine_first():
             loop, revision = self._answer_history.loop, self.revision
         with self._opened.again() as project:
-            preparation = self._opened.lay_again(project, Silence())
+            preparation = self._opened.prepare_again(project, Silence())
             deliver(project, preparation, loop, progress, revision)
-        with self._at_once():
+        with self._engine_first():
             self._answer_history.take_up()
         self._on_change()
 
     def close(self) -> None:
-        """Give up what is being computed ahead, and let go of the files."""
+        """Stop precomputation, and close the files."""
         self._auto_answerer.stop()
         self._precomputation.close()
         self._pictures.close()
@@ -285,13 +286,13 @@ class Session:
         self.project.close()
 
     def _count_answers(self, loop: AnyLoop) -> tuple[int, bool] | None:
-        """Return how many answers the target is away, and whether even so many are not enough; None without one."""
+        """Return the number of answers until the target, and whether even these do not suffice; None without one."""
         target_px = self._opened.settings.target_px
         if target_px is None or not isinstance(loop, ActiveLoop):
             return None
         bounds, count = bounds_ahead_px(loop), 0
         while True:
-            with self._at_once():
+            with self._engine_first():
                 bound_px = next(bounds, None)
             if bound_px is None:
                 return max(count - 1, 0), True
@@ -300,8 +301,8 @@ class Session:
             count += 1
 
     @contextmanager
-    def _at_once(self) -> Iterator[None]:
-        """Have the engine for oneself, before what is computed ahead."""
+    def _engine_first(self) -> Iterator[None]:
+        """Lock the engine before precomputation gets it."""
         self._precomputation.wait()
         with self._engine:
             yield
@@ -315,7 +316,7 @@ class Session:
         )
 
     def _take_up(self, precomputed: Mapping[Hypothetical, AnyLoop] = NOTHING_PRECOMPUTED) -> None:
-        """Go to the state after what a person did; take it back, in the log too, where there is no such state."""
+        """Go to the state after a person's action. If there is no such state, undo the action, in the log too."""
         try:
             self._answer_history.take_up(precomputed)
         except SmaltiError:
@@ -324,7 +325,7 @@ class Session:
             raise
 
     def _outcome(self, done: str, given: AnswerEntry | None = None) -> say.Outcome:
-        """Go on after a change that is on disk."""
+        """Continue after a change that is on disk."""
         contradiction = None
         state_history = self._answer_history.state_history
         if given is not None and given.role is Role.LOOP:
@@ -333,12 +334,12 @@ class Session:
                 state_history.before.loop, state_history.now.loop, answer, state_history.earlier_surprises()
             )
             contradiction = None if found is None else in_words(found, self._answer_history)
-        self._turn()
+        self._go_to_next()
         self._on_change()
         return say.Outcome(state=self.state(), question=self.question(), contradiction=contradiction, done=done)
 
-    def _turn(self) -> None:
-        """Turn to the next question: the matcher takes it if it may, otherwise what may follow is computed ahead."""
+    def _go_to_next(self) -> None:
+        """Go to the next question. The matcher answers if it may; otherwise precompute the states that may follow."""
         if self._queue is say.Queue.DOUBTFUL:
             self._auto_answerer.work(self.project.store, self._on_change, self._after_auto_answer)
         else:

@@ -1,4 +1,4 @@
-"""What a session asks of a state, of this engine or the paper's; and how surprising an answer was, as χ²."""
+"""What a session needs of a state, for this engine and for the paper's; and the surprise of an answer, as χ²."""
 
 from __future__ import annotations
 
@@ -22,24 +22,27 @@ from smalti.records import Author, Homographies, Landmarks, Pair, PairNumbers
 AnyLoop: TypeAlias = ActiveLoop | PaperLoop
 
 UNJOINED = (100.0, 100.0, 1.0, 0.3, 0.1, 0.1, 0.05, 0.05)
-"""How frames that nothing joins may lie to each other, direction by direction: a first landmark shifts, and turns
-nothing; two turn and enlarge; more are needed for what cameras hardly do."""
+"""Standard deviations, direction by direction, of the relative position of frames that nothing joins.
+
+So a first landmark shifts and does not turn. Two turn and scale. More are needed for the other directions, which
+cameras hardly use.
+"""
 
 RANK_OF_SCALE = 4
-"""Of a link, from which on its landmarks say how large one frame is in the other."""
+"""From this rank of a link on, its landmarks determine the scale between its frames."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expected:
-    """Where the mosaic has frame j in frame i."""
+    """The predicted map from frame j to frame i."""
 
-    i_from_j: Homographies  # (3, 3), straight pixels
+    i_from_j: Homographies  # (3, 3), undistorted pixels
     covariance: NDArray[np.float64]  # (8, 8), of the entries of E, units of the frame: i_from_j ← i_from_j exp(E)
     joined: bool  # both are on one mosaic; otherwise this is a guess
-    noise: float  # of people's landmarks so far, times what is usual
+    noise: float  # of people's landmarks so far, relative to the usual noise
 
     def known_px(self, landmarks: Landmarks, state: AnyLoop) -> float:
-        """Return how surely landmarks are known in frame i, RMS."""
+        """Return the RMS uncertainty of landmarks in frame i."""
         to_unit = _unit_from_pixels(state.outline)
         points = state.lens.straighten(landmarks.points_j) @ to_unit[:2, :2].T + to_unit[:2, 2]
         _, rows = projected_and_rows(to_unit @ self.i_from_j @ np.linalg.inv(to_unit), points)
@@ -47,7 +50,7 @@ class Expected:
 
 
 def expect(state: AnyLoop, pair: Pair) -> Expected:
-    """Return where the mosaic has a pair's frames to each other."""
+    """Return the predicted map between the frames of a pair."""
     if isinstance(state, PaperLoop):
         maps = state.mosaic_from_frame
         return Expected(np.linalg.inv(maps[pair.i]) @ maps[pair.j], _papers_increments(state, pair), True, 1.0)
@@ -59,12 +62,12 @@ def expect(state: AnyLoop, pair: Pair) -> Expected:
 
 
 def references_of(state: AnyLoop) -> NDArray[np.int64]:
-    """Return the frame that each part is seen from."""
+    """Return the reference frame of each part."""
     return np.array([state.reference]) if isinstance(state, PaperLoop) else state.estimate.system.references
 
 
 def sigma_px_of(state: AnyLoop) -> NDArray[np.float64]:
-    """Return how surely every frame's centre (N,) lies relative to the reference of its part."""
+    """Return the uncertainty of every frame's centre (N,) relative to the reference of its part."""
     own, frames = references_of(state)[state.part], np.arange(state.frames)
     if isinstance(state, PaperLoop):
         spread = state.view.centres.spread_squared[frames, own]
@@ -83,7 +86,7 @@ def accepted_of(state: AnyLoop) -> PairNumbers:
 
 
 def chi2_of(state: AnyLoop) -> dict[Pair, float]:
-    """Return how strongly each link contradicts the others, as far as the method tells."""
+    """Return how strongly each link contradicts the others, if the method computes it."""
     return {} if isinstance(state, PaperLoop) else state.estimate.chi2()
 
 
@@ -96,15 +99,15 @@ def degrees_of(state: AnyLoop, landmarks: Landmarks) -> int:
 
 
 def scales_of(state: AnyLoop, landmarks: Landmarks) -> tuple[float, float]:
-    """Return by how much landmarks stretch frame j in frame i at most and at least; 1 and 1 where they do not say.
+    """Return the largest and the smallest scale of frame j in frame i; 1 and 1 if the landmarks do not determine it.
 
-    Raises where no camera makes their map.
+    Raises if no camera can produce their map.
     """
     link = state.link_of(landmarks)
     if isinstance(link, Link):
         if link.rank < RANK_OF_SCALE:
             return 1.0, 1.0
-        # In the middle of the landmarks; elsewhere few say anything.
+        # In the middle of the landmarks. Elsewhere few landmarks determine little.
         mapped = link.i_from_j @ np.append(link.points_j.mean(axis=0), 1.0)
         slopes = (link.i_from_j[:2, :2] - np.outer(mapped[:2] / mapped[2], link.i_from_j[2, :2])) / mapped[2]
     else:
@@ -114,7 +117,7 @@ def scales_of(state: AnyLoop, landmarks: Landmarks) -> tuple[float, float]:
 
 
 def steps_to_question(state: AnyLoop) -> list[Callable[[], object]]:
-    """Return what has to be computed before the next question is known, piece by piece."""
+    """Return the computations before the next question is known, piece by piece."""
     if isinstance(state, PaperLoop):
         return [lambda: state.view, lambda: state.view.centres, lambda: state.best]
     return [
@@ -147,7 +150,7 @@ def _unjoined(family: Family) -> NDArray[np.float64]:
 
 
 def _kron(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """Return the matrix that makes the entries of A X Bᵀ, row by row, of those of X."""
+    """Return the matrix that maps the entries of X, row by row, to those of A X Bᵀ."""
     return np.asarray(np.kron(a, b), dtype=np.float64)
 
 
@@ -156,44 +159,46 @@ def _unit_from_pixels(outline: Outline) -> Homographies:
 
 
 QUESTIONED_TAIL = 5e-7
-"""The share of honest links that are as surprising, where the noise is what it is said to be."""
+"""The share of correct links that are at least as surprising, if the noise is as stated."""
 
 FEWEST_SURPRISES = 3
 FIRST_SCALE = 4.0
-"""By how much χ² may be larger than it should be before answers have shown by how much it is: chains drift by more than
-their noise where relief or a lens bends every link the same way."""
+"""By how much χ² may be too large before answers have shown the true factor.
+
+Chains drift by more than their noise where relief or a lens distorts every link the same way.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Surprise:
-    """χ² of a link against what the others foretold."""
+    """χ² of a link against the prediction of the others."""
 
     chi2: float
     degrees: int
 
     @property
     def excess(self) -> float:
-        """How many times as large as the median of such χ² it is."""
+        """The ratio of χ² to its median."""
         return self.chi2 / float(chi2_distribution.median(self.degrees))
 
     def is_more_than(self, earlier: Sequence[Surprise]) -> bool:
-        """Tell whether it is more than the links before it let expect."""
+        """Tell whether it is more than the earlier links let expect."""
         return self.chi2 / scale_of(earlier) > float(chi2_distribution.isf(QUESTIONED_TAIL, self.degrees))
 
     def sigmas(self, earlier: Sequence[Surprise]) -> float:
-        """Return how many σ out a normal number is that is as surprising, after the links before it."""
+        """Return the number of σ of a normal variable that is as surprising, given the earlier links."""
         scaled = self.chi2 / scale_of(earlier)
         tail = float(chi2_distribution.sf(scaled, self.degrees))
         return float(norm.isf(tail / 2)) if tail > 1e-280 else math.sqrt(scaled)
 
 
 def surprise_of(loop: AnyLoop, landmarks: Landmarks, author: Author) -> Surprise:
-    """Return how surprising a yes is to a state."""
+    """Return how surprising a yes is in a state."""
     return Surprise(loop.surprise(landmarks, author), degrees_of(loop, landmarks))
 
 
 def scale_of(earlier: Sequence[Surprise]) -> float:
-    """Return by how much χ² of honest links is larger than it should be."""
+    """Return the factor by which χ² of correct links is too large."""
     if len(earlier) < FEWEST_SURPRISES:
         return FIRST_SCALE
     return max(1.0, float(np.median([surprise.excess for surprise in earlier])))

@@ -1,1 +1,1 @@
-"""The whole job, from a video to a mosaic; `build.py` is it on one page."""
+"""The whole job, from a video to a mosaic. `build.py` shows it on one page."""

@@ -1,4 +1,4 @@
-"""What a build can be told."""
+"""The settings of a build."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ Method = Literal["smalti", "paper"]
 Registration = Literal["auto", "keypoints", "dense"]
 
 ATTEMPTS_PER_FRAME = 3
-"""Matching attempts a frame that a build may spend by default, the chain included."""
+"""Matching attempts per frame that a build may make by default, the chain included."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildSettings:
-    """How to build; the frames, their chain and their looks depend on `source`, `mask` and `seed`."""
+    """How to build. The frames, their chain and their appearance depend on `source`, `mask` and `seed`."""
 
     source: SourceSettings = field(default_factory=SourceSettings)
     mask: str = "auto"  # "auto", "none", or the path of an image
-    registration: Registration = "auto"  # of pairs, where no matcher of the user's does it
+    registration: Registration = "auto"  # of pairs, unless the user gives a matcher
     method: Method = "smalti"
     family: str = "projective"  # of the maps
-    reference: str = "auto"  # the frame that the mosaic is seen from, by its number
-    budget: int | None = None  # questions of the loop; None: so that all attempts together are 3 a frame
+    reference: str = "auto"  # number of the frame that defines the mosaic's coordinates
+    budget: int | None = None  # questions of the loop; None: 3 attempts per frame in all
     target_px: float | None = None
     seed: int = 0
 
@@ -47,16 +47,16 @@ class BuildSettings:
 
     @property
     def asker(self) -> str:
-        """What decides which questions are asked: others would not ask the same ones again."""
+        """Everything that determines the questions. Other settings would ask other questions."""
         return self.method if self.family == "projective" else f"{self.method} {self.family}"
 
     def loop_budget(self, frames: int, spent: int) -> int:
-        """Return how many questions the loop may ask after `spent` attempts on the chain."""
+        """Return the number of questions for the loop after `spent` attempts on the chain."""
         if self.budget is not None:
             return self.budget
         return max(0, ATTEMPTS_PER_FRAME * frames - spent)
 
     def binding(self) -> dict[str, Any]:
-        """Return what must be the same for a build to be resumed."""
+        """Return the settings that must be the same to resume a build."""
         everything = asdict(self)
         return {name: everything[name] for name in ("source", "mask", "seed")}

@@ -17,60 +17,63 @@ from smalti.project.entries import Role
 from smalti.records import Answer, Expectation, Homographies, Landmarks, Pair
 
 BRIDGES = ((1, 1), (0, 2), (2, 1), (1, 2), (0, 3))
-"""Pairs (n - a, n + b) that are tried where (n, n + 1) failed."""
+"""Pairs (n - a, n + b) to try if (n, n + 1) failed."""
 
 SHORTEST_RUN = 3
-"""Consecutive frames that hold together, from which on the camera was not lost."""
+"""With so many consecutive joined frames, the camera counts as not lost."""
 
 LONGEST_BRIDGED = 3
-"""Frames of no use in a row up to which each is tried by itself; with more, the camera was lost for a while."""
+"""Up to so many unusable frames in a row, each is tried by itself. With more, the camera was lost for a while."""
 
 CROSSINGS = ((0, 0), (2, 2), (0, 4), (4, 0), (4, 4))
-"""Frames before the last one and after the first one by which two runs are joined over what lies between."""
+"""Offsets from the last frame of a run and from the first frame of the next run: pairs that may join the two."""
 
 SPEED_TOLERANCE = 0.05
 """In diagonals of a frame: how much the camera's motion changes from one frame to the next."""
 
 CHECKED_SHARE = 1 / 6
 FEWEST_CHECKS, MOST_CHECKS = 4, 24
-"""Pairs (n, n + 2) that are registered directly to learn how good the two links between them are."""
+"""Pairs (n, n + 2) registered directly, to measure how good the two links between them are."""
 
-SHORTEST_TIE = 8
-"""Frames on: over fewer, links from frame to frame are hardly worse."""
+SHORTEST_BASELINE = 8
+"""Frames. Over shorter baselines, links from frame to frame are hardly worse."""
 
-FARTHEST_TIED = 0.5
-"""In shorter sides of a frame: how far the camera may have moved meanwhile."""
+FARTHEST_BASELINE = 0.5
+"""In shorter sides of a frame: the largest camera motion over a long-baseline link."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """What joins the frames before the first question is asked."""
+    """The links between frames before the first question."""
 
     links: tuple[Landmarks, ...]
-    bridges: tuple[Pair, ...]  # those of the links that lead over a failure
+    bridges: tuple[Pair, ...]  # the links that lead over a failure
 
 
 class Asking(Protocol):
-    """Asks about a pair, in a role, with what is expected of it."""
+    """Asks about a pair, in a role, with an expected map."""
 
     def __call__(self, pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
         """Return the answer."""
         ...
 
 
-def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, longest_tie: int = 0) -> Chain:
-    """Register consecutive frames with at most `attempts` questions, and some that tell how good the links are.
+def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, longest_baseline: int = 0) -> Chain:
+    """Register consecutive frames with at most `attempts` questions, and some pairs that check the links.
 
-    Frames up to `longest_tie` on are registered directly as well, if the matcher can see that far: a link over many
-    frames errs hardly more than one from frame to frame, so that a chain tied by such links drifts far less.
+    Frames up to `longest_baseline` apart are registered directly too, if the matcher can do that. Such a long-baseline
+    link errs hardly more than a link from frame to frame, so a chain with them drifts far less.
     """
     links = _follow(frames, outline, ask)
     spare = attempts - (frames - 1)
     bridges: list[Pair] = []
     tried: set[Pair] = set()
     part = _parts(frames, links)
-    for ways in (*_crossings(frames, links), *(_bridges(first, frames) for first in _short_gaps(frames, links))):
-        for pair in ways:
+    for pairs_to_try in (
+        *_crossings(frames, links),
+        *(_bridges(first, frames) for first in _short_gaps(frames, links)),
+    ):
+        for pair in pairs_to_try:
             if spare <= 0 or pair in tried or part[pair.i] == part[pair.j]:
                 continue
             spare -= 1
@@ -81,7 +84,7 @@ def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, lo
                 bridges.append(pair)
                 part[part == part[pair.j]] = part[pair.i]
                 break
-    further = [*_checks(frames, outline, links, tried), *_ties(frames, outline, links, longest_tie)]
+    further = [*_checks(frames, outline, links, tried), *_long_baselines(frames, outline, links, longest_baseline)]
     for pair, expected in further[: max(spare, 0)]:
         answer = ask(pair, Role.CHECK, expected)
         if answer.landmarks is not None:
@@ -90,7 +93,7 @@ def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, lo
 
 
 def _follow(frames: int, outline: Outline, ask: Asking) -> list[Landmarks]:
-    """Register consecutive frames; a camera is expected to go on as it went."""
+    """Register consecutive frames. The camera is expected to continue its motion."""
     links = []
     motion: Expectation | None = None
     for n in range(frames - 1):
@@ -111,7 +114,7 @@ def _parts(frames: int, links: Sequence[Landmarks]) -> NDArray[np.int64]:
 
 
 def _gaps(frames: int, links: Sequence[Landmarks]) -> list[int]:
-    """Return the frames n such that joining each to n + 1, and nothing less, would connect all frames."""
+    """Return the smallest list of frames n such that joining each n to n + 1 would connect all frames."""
     part = _parts(frames, links)
     gaps = []
     for n in range(frames - 1):
@@ -126,12 +129,12 @@ def _lost(frames: int, links: Sequence[Landmarks]) -> list[tuple[range, range]]:
     have = {landmarks.pair for landmarks in links}
     breaks = [n + 1 for n in range(frames - 1) if Pair(n, n + 1) not in have]
     runs = [range(*ends) for ends in pairwise([0, *breaks, frames])]
-    held = [run for run in runs if len(run) >= SHORTEST_RUN]
-    return [(before, after) for before, after in pairwise(held) if after.start - before.stop > LONGEST_BRIDGED]
+    long_runs = [run for run in runs if len(run) >= SHORTEST_RUN]
+    return [(before, after) for before, after in pairwise(long_runs) if after.start - before.stop > LONGEST_BRIDGED]
 
 
 def _crossings(frames: int, links: Sequence[Landmarks]) -> Iterator[list[Pair]]:
-    """Yield the pairs by which each two runs may be joined over a stretch in which the camera was lost."""
+    """Yield the pairs that may join two runs over a stretch in which the camera was lost."""
     for before, after in _lost(frames, links):
         yield [
             Pair(before[-1] - back, after[0] + on) for back, on in CROSSINGS if back < len(before) and on < len(after)
@@ -139,7 +142,7 @@ def _crossings(frames: int, links: Sequence[Landmarks]) -> Iterator[list[Pair]]:
 
 
 def _short_gaps(frames: int, links: Sequence[Landmarks]) -> list[int]:
-    """Return the gaps but those beside frames that show nothing for a while."""
+    """Return the gaps, except those beside a series of unusable frames."""
     lost = {n for before, after in _lost(frames, links) for n in range(before[-1], after.start)}
     return [n for n in _gaps(frames, links) if n not in lost]
 
@@ -153,7 +156,7 @@ def _bridges(first: int, frames: int) -> Iterator[Pair]:
 def _checks(
     frames: int, outline: Outline, links: Sequence[Landmarks], tried: set[Pair]
 ) -> list[tuple[Pair, Expectation]]:
-    """Return pairs spread over the sequence, whose frames between are registered, and what the links expect."""
+    """Return pairs spread over the sequence, with registered frames between, and the maps that the links predict."""
     by_pair = {landmarks.pair: landmarks for landmarks in links}
     possible = [
         n
@@ -169,12 +172,14 @@ def _checks(
     return found
 
 
-def _ties(frames: int, outline: Outline, links: Sequence[Landmarks], longest: int) -> list[tuple[Pair, Expectation]]:
-    """Return pairs over ever longer stretches, twice as long and half as many each time, and what the links expect.
+def _long_baselines(
+    frames: int, outline: Outline, links: Sequence[Landmarks], longest: int
+) -> list[tuple[Pair, Expectation]]:
+    """Return long-baseline pairs, each time twice as long and half as many, and the maps that the links predict.
 
-    Ties of the same length overlap by half, so that two frames near each other always have a short way of ties.
+    Pairs of the same length overlap by half. So two frames near each other always have a short path of such links.
     """
-    if longest < SHORTEST_TIE:
+    if longest < SHORTEST_BASELINE:
         return []
     steps = {
         landmarks.pair.i: map_in_pixels(landmarks, outline)
@@ -182,8 +187,8 @@ def _ties(frames: int, outline: Outline, links: Sequence[Landmarks], longest: in
         if landmarks.pair.j == landmarks.pair.i + 1
     }
     found = []
-    for first in range(0, frames, SHORTEST_TIE // 2):
-        span = SHORTEST_TIE
+    for first in range(0, frames, SHORTEST_BASELINE // 2):
+        span = SHORTEST_BASELINE
         for last, first_from_last in _in_reach(first, outline, steps, longest):
             if last - first == span and first % (span // 2) == 0:
                 found.append((Pair(first, last), _about(first_from_last, outline)))
@@ -194,8 +199,8 @@ def _ties(frames: int, outline: Outline, links: Sequence[Landmarks], longest: in
 def _in_reach(
     first: int, outline: Outline, steps: Mapping[int, Homographies], longest: int
 ) -> Iterator[tuple[int, Homographies]]:
-    """Yield the frames on that still show much of what a frame shows, and where the links put them."""
-    reach = FARTHEST_TIED * min(outline.width, outline.height)
+    """Yield later frames that still show much of what a frame shows, and the maps that the links predict."""
+    reach = FARTHEST_BASELINE * min(outline.width, outline.height)
     first_from_last = np.eye(3)
     for last in range(first, first + longest):
         if last not in steps:

@@ -40,9 +40,10 @@ def deliver(
     progress: Progress,
     revision: int | None = None,
 ) -> None:
-    """Finish the mosaic of the loop's last state, keep it, render it and report.
+    """Finish the mosaic of the loop's last state: refine, store, render, report.
 
-    `revision` is that of the log when the loop was in this state, by default now: people may go on answering meanwhile.
+    `revision` is that of the log when the loop was in this state; by default the current one. People may go on
+    answering meanwhile.
     """
     revision = project.store.revision if revision is None else revision
     start, questions, used = preparation.start, preparation.questions, preparation.used
@@ -93,7 +94,7 @@ def write_tables(project: Project) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RenderSettings:
-    """How a mosaic is rendered, and what beside it."""
+    """How to render a mosaic, and which maps to write beside it."""
 
     blend: Blend = "multiband"
     scale: float = 1.0
@@ -110,7 +111,7 @@ class RenderSettings:
 
 
 def render_mosaics(project: Project, progress: Progress) -> list[Path]:
-    """Render the mosaic of every part; the largest is `mosaic.png`, the others are numbered."""
+    """Render the mosaic of every part. The largest is `mosaic.png`, the others are numbered."""
     written = []
     for part in range(project.parts):
         canvas = project.mosaic(part).canvas()
@@ -128,11 +129,11 @@ def render(
     progress: Progress,
     place: Georeference | None = None,
 ) -> tuple[Window, list[Path]]:
-    """Render one mosaic and its maps to files, and show how far it is; return its pixels and the files."""
+    """Render one mosaic and its maps to files, and show progress. Return its pixels and the files."""
     mosaic = project.mosaic(part, memory_bytes=settings.memory_bytes)
     canvas = mosaic.canvas(settings.scale)
     window = canvas.window if settings.region is None else canvas.part(settings.region)
-    # Before the picture, lest a wrong frame is found out after an hour.
+    # Check before the picture is rendered, because a wrong frame number would be found only after an hour.
     uncertain = "uncertainty" in settings.maps
     spread = Uncertainty.of(project, part, settings.relative_to).spread if uncertain else None
     caption = _describe(path, canvas, window, place)

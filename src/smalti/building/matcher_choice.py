@@ -1,4 +1,4 @@
-"""Choose keypoints or dense registration by trying both; and the part of each frame that registration uses."""
+"""Choose keypoint or dense registration by a trial of both; find the part of each frame that registration uses."""
 
 from __future__ import annotations
 
@@ -28,37 +28,42 @@ from smalti.records import Landmarks, Pair
 from smalti.registration.dense import Prepared, prepare
 
 TRIALS = 6
-"""Triangles (n, n + 1, n + 2), spread over the sequence, that are registered in both ways to see which is better."""
+"""Triangles (n, n + 1, n + 2), spread over the sequence, that are registered with both methods."""
 
 GOOD_SHARE, GOOD_LANDMARKS = 0.9, 200
-"""Of the trials, and of the median one: keypoints that match so often and so many are enough, and a pair that they do
-not match does not overlap."""
+"""Share of matched pairs and median number of landmarks from which on keypoints are good enough.
+
+A pair that such keypoints do not match does not overlap.
+"""
 
 CLEARLY_MORE, CLEARLY_CLOSER = 0.1, 0.7
-"""Of the trials: who registers so many more pairs is better, else whose triangles close within this share of what the
-other's do. Keypoints are quicker, and need not know where to look."""
+"""A method is better if it registers this share of the pairs more, or else if its closing error is this much smaller.
+
+The second number is the ratio of the closing errors of the triangles. Keypoints are faster and need no initial
+position.
+"""
 
 KEYPOINTS, PIXELS = "keypoints", "all pixels"
 
 NOTHING_PX = 1e6
-"""By which triangles fail to close where there are none."""
+"""Closing error if there are no triangles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How one way of registering did."""
+    """The result of one registration method in the trial."""
 
-    share: float  # of the pairs that it found a map of
+    share: float  # of the pairs that were registered
     landmarks: float  # median
-    closing_px: float  # median over the triangles: by how much the way over the middle frame misses the direct one
+    closing_px: float  # median over the triangles: distance between the composed and the direct map
 
     @property
     def is_good(self) -> bool:
-        """Tell whether there is no need for anything else."""
+        """Tell whether no other method is needed."""
         return self.share >= GOOD_SHARE and self.landmarks >= GOOD_LANDMARKS
 
     def is_better_than(self, other: Trial) -> bool:
-        """Tell whether this way is clearly the better one."""
+        """Tell whether this method is clearly better."""
         if abs(self.share - other.share) > CLEARLY_MORE:
             return self.share > other.share
         return self.closing_px < CLEARLY_CLOSER * other.closing_px
@@ -66,22 +71,22 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matchers:
-    """Who is asked: about consecutive frames and their neighbours, and about frames far apart."""
+    """The agents for consecutive frames and their neighbours, and for frames far apart."""
 
     near: Agent
     far: Agent
-    name: str  # of who is asked first, in words
-    is_dense: bool = False  # whether looks go by all pixels too
+    name: str  # of the first agent, in words
+    is_dense: bool = False  # whether appearance uses all pixels too
 
     def of_role(self, role: Role) -> Agent:
-        """Return who is asked in a role."""
+        """Return the agent for a role."""
         return self.far if role is Role.LOOP else self.near
 
 
 def choose_matchers(
     project: Project, frame_views: FrameViews, matcher: Matcher | None, registration: Registration, used: Sequence[int]
 ) -> Matchers:
-    """Return a matcher of the user's, or those that serve this sequence best."""
+    """Return the user's matcher, or the matchers that suit this sequence best."""
     if matcher is not None:
         agent = CallableAgent(matcher, project.source.read, project.outline)
         return Matchers(agent, agent, "a matcher of one's own")
@@ -100,7 +105,7 @@ def choose_matchers(
 
 
 def _trials(project: Project, keypoints: Agent, dense: Agent, used: Sequence[int]) -> tuple[Trial, Trial | None]:
-    """Return how keypoints do, and how all pixels do where keypoints are not good; found once, then kept."""
+    """Return the trial of keypoints, and of dense registration if keypoints are not good. The result is stored."""
     known = project.store.fact("trials")
     if known is None:
         first = np.unique(np.linspace(0, max(len(used) - 3, 0), TRIALS).round().astype(int))
@@ -130,7 +135,7 @@ def _try(agent: Agent, triangles: Sequence[Sequence[int]], outline: Outline) -> 
 
 
 def _closing_px(sides: Sequence[Landmarks], outline: Outline) -> float:
-    """Return by how much the way over the middle frame misses the direct one, RMS over the middle of a frame."""
+    """Return the RMS distance between the composed and the direct map, over the middle of a frame."""
     first_from_second, first_from_third, second_from_third = (map_in_pixels(side, outline) for side in sides)
     points = outline.scaled(0.5).corners
     off = apply_map(first_from_second @ second_from_third, points) - apply_map(first_from_third, points)
@@ -139,14 +144,14 @@ def _closing_px(sides: Sequence[Landmarks], outline: Outline) -> float:
 
 SAMPLES = 32
 USUALLY_SHOWN = 0.9
-"""Of the sample: what fewer frames show does not count where the field of view changes."""
+"""Share of the sampled frames. If the field of view changes, a pixel that fewer frames show is not valid."""
 
 MOST_PREPARED = 24
 """Frames prepared for dense registration that stay in memory."""
 
 
 class FrameViews:
-    """Tells of every frame where it shows the scene. What that takes is learned when it is first needed."""
+    """The valid part of every frame. Whatever is needed is computed on first use."""
 
     def __init__(self, source: FrameSource, choice: str) -> None:
         """`choice` is auto, none or the path of a mask."""
@@ -156,28 +161,28 @@ class FrameViews:
 
     @cached_property
     def field(self) -> NDArray[np.bool_] | None:
-        """Where frames show the scene (h, w), by what they have in common; None for everywhere."""
+        """The valid pixels (h, w) common to the frames; None if all are valid."""
         if self._masks is None:
             return None
         field = self._masks.field
         if self._masks.disc_changes:
-            # What is drawn of a mosaic should not show the rim of any frame, or hardly any.
+            # A mosaic should show the rim of hardly any frame.
             field = field & (np.mean([self._masks.of(image) for image in self._sample()], axis=0) > USUALLY_SHOWN)
         return None if field.all() else field
 
     def mask(self, image: NDArray[np.uint8]) -> NDArray[np.bool_] | None:
-        """Return where a frame (h, w, 3) shows the scene, None for everywhere."""
+        """Return the valid pixels of a frame (h, w, 3); None if all are valid."""
         return None if self._masks is None else self._masks.of(image)
 
-    def look(self, number: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_] | None]:
-        """Return a frame in gray (h, w), and where it shows the scene."""
+    def read_gray(self, number: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_] | None]:
+        """Return a frame in gray (h, w), and its valid pixels."""
         image = self._source.read(number)
         return in_gray(image), self.mask(image)
 
     def prepared(self, number: int) -> Prepared:
-        """Return a frame as dense registration wants it; the latest used stay in memory."""
+        """Return a frame prepared for dense registration. The latest ones stay in memory."""
         if number not in self._prepared:
-            self._prepared[number] = prepare(*self.look(number))
+            self._prepared[number] = prepare(*self.read_gray(number))
             if len(self._prepared) > MOST_PREPARED:
                 self._prepared.popitem(last=False)
         self._prepared.move_to_end(number)

@@ -37,17 +37,17 @@ from smalti.project.project import Project
 from smalti.records import Answer, Expectation, Pair
 from smalti.registration.keypoints import NO_KEYPOINTS, Keypoints, find_keypoints
 
-LONGEST_TIE = 64
-"""Frames on, at video rate, that all pixels register directly: later, a scope's light and its scene have changed."""
+LONGEST_BASELINE = 64
+"""The longest baseline of dense registration, in frames at video rate. Later, a scope's light and its scene change."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preparation:
-    """The state before the first question, and who is asked."""
+    """The state before the first question, and the agent."""
 
     frames: tuple[FrameEntry, ...]
-    used: tuple[int, ...]  # numbers in the source of the frames that the engine knows
-    agent: Agent  # the matcher of frames far apart, in numbers of the source
+    used: tuple[int, ...]  # source numbers of the frames that the engine knows
+    agent: Agent  # the matcher for frames far apart, in source numbers
     questions: Questions
     chain: Chain
     start: ActiveLoop | PaperLoop
@@ -61,9 +61,9 @@ def prepare(
     progress: Progress,
     least_part: int = 1,
 ) -> Preparation:
-    """Read the frames, register the chain, look at them. What is in the project already is not done again.
+    """Read the frames, register the chain and compute appearance. Results stored in the project are used again.
 
-    Parts of fewer than `least_part` frames that nothing joins are not asked about.
+    No questions are asked about parts of fewer than `least_part` frames that nothing joins to the others.
     """
     frame_views = FrameViews(source, settings.mask)
     with timed(project, "reading"):
@@ -73,8 +73,8 @@ def prepare(
         matchers = choose_matchers(project, frame_views, matcher, _registration(project, settings.registration), used)
         questions = Questions(project.store, matchers.of_role, used)
         project.store.keep_facts(registered_by=matchers.name)
-        longest_tie = LONGEST_TIE if matchers.is_dense else 0
-        chain = _register(project, questions, len(used), progress, longest_tie)
+        longest_baseline = LONGEST_BASELINE if matchers.is_dense else 0
+        chain = _register(project, questions, len(used), progress, longest_baseline)
     with timed(project, "appearance"):
         appearance = _appearance(project, frame_views, matchers, used, settings.seed)
     start = _begin(project, chain, appearance, used, settings, questions, least_part)
@@ -83,7 +83,7 @@ def prepare(
 
 @contextmanager
 def timed(project: Project, stage: str) -> Iterator[None]:
-    """Add what happens to the time spent in a stage."""
+    """Add the time of the block to that of a stage."""
     began = time.perf_counter()
     try:
         yield
@@ -108,14 +108,14 @@ def _read(project: Project, source: FrameSource, frame_views: FrameViews, progre
 
 
 def _registration(project: Project, asked: Registration) -> Registration:
-    """Return how pairs are registered: as asked for, or as before; a project from before there was a choice stays."""
+    """Return the registration method: as asked for, or as before. Projects older than this choice keep theirs."""
     if asked == "auto":
         asked = project.store.fact("registration") or ("keypoints" if project.store.answers() else "auto")
     project.store.keep_facts(registration=asked)
     return asked
 
 
-def _register(project: Project, questions: Questions, frames: int, progress: Progress, longest_tie: int) -> Chain:
+def _register(project: Project, questions: Questions, frames: int, progress: Progress, longest_baseline: int) -> Chain:
     with progress.stage("chain", frames - 1) as step:
 
         def ask(pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
@@ -123,7 +123,7 @@ def _register(project: Project, questions: Questions, frames: int, progress: Pro
                 step()
             return questions.ask(pair, role, expected)
 
-        return register_chain(frames, project.outline, ask, 2 * frames, longest_tie)
+        return register_chain(frames, project.outline, ask, 2 * frames, longest_baseline)
 
 
 def _appearance(
@@ -132,7 +132,9 @@ def _appearance(
     signatures = project.cache.array("signatures")
     if signatures is None:
         if matchers.is_dense:
-            signatures = grid_signatures(lambda numbers: (frame_views.look(used[n]) for n in numbers), len(used), seed)
+            signatures = grid_signatures(
+                lambda numbers: (frame_views.read_gray(used[n]) for n in numbers), len(used), seed
+            )
         else:
             signatures = signatures_of(map(project.cache.keypoints, used), project.outline, seed)
         project.cache.keep_array("signatures", signatures)
@@ -174,7 +176,7 @@ def _begin(
 
 
 def _reference(wanted: str, used: Sequence[int]) -> int | Literal["auto"]:
-    """Return the frame that the mosaic is to be seen from, in the numbers of the engine."""
+    """Return the reference frame of the mosaic, in engine numbers."""
     if wanted == "auto":
         return "auto"
     number = int(wanted)
@@ -185,15 +187,15 @@ def _reference(wanted: str, used: Sequence[int]) -> int | Literal["auto"]:
 
 THREADS = 2
 AHEAD = 4
-"""Frames read ahead of the keypoints."""
+"""Frames read ahead of the keypoint detection."""
 
 FEWEST_KEYPOINTS = 10
 MOST_BARE = 0.1
-"""Of all frames: with more that have hardly any keypoints, it is not the frames but the contrast."""
+"""Share of all frames. If more have hardly any keypoints, the contrast is low, and the frames are not at fault."""
 
 
 def read_frames(source: FrameSource, frame_views: FrameViews, cache: Cache, progress: Progress) -> list[FrameEntry]:
-    """Read all frames, keep their keypoints, and say which are to be set aside and why."""
+    """Read all frames, store their keypoints, and return which to set aside and why."""
     measures: dict[int, FrameMeasure] = {}
     with progress.stage("reading", len(source)) as step, ThreadPoolExecutor(THREADS) as pool:
         numbers: list[int] = []
@@ -219,7 +221,7 @@ def _through_pool(
     numbers: list[int],
     step: Step,
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.bool_] | None]]:
-    """Yield the gray frames and their masks in order, while threads find their keypoints; note each frame's number."""
+    """Yield the gray frames and their masks in order, while threads detect keypoints. Note each frame's number."""
     waiting: deque[tuple[int, Future[Keypoints] | None]] = deque()
 
     def finish_one() -> None:
@@ -230,7 +232,7 @@ def _through_pool(
 
     for number, image in source.read_many(range(len(source))):
         gray, mask = in_gray(image), frame_views.mask(image)
-        # What an interrupted run has found already is not searched for again.
+        # Keypoints that an interrupted run has stored are not detected again.
         found = None if cache.has_keypoints(number) else pool.submit(find_keypoints, gray, mask)
         waiting.append((number, found))
         if len(waiting) > AHEAD:

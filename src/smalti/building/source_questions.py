@@ -1,4 +1,4 @@
-"""Questions to an agent, each asked once: what was answered is kept, and never asked again."""
+"""Questions to an agent, each asked once: answers are stored and never asked for again."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from smalti.records import Answer, Expectation, Landmarks, Pair
 
 
 class Questions:
-    """Asks in the numbers of the engine, which counts the usable frames only; keeps in those of the source."""
+    """Asks in engine numbers, which count only the usable frames. Stores answers in source numbers."""
 
     def __init__(self, store: Store, agent_of: Callable[[Role], Agent], used: Sequence[int]) -> None:
-        """`used` are the numbers in the source of the frames that the engine knows, ascending."""
+        """`used` are the source numbers of the frames that the engine knows, ascending."""
         self._store = store
         self._agent_of = agent_of
         self._used = list(used)
@@ -23,11 +23,11 @@ class Questions:
         self._entries = {entry.answer.pair: entry for entry in store.answers()}
 
     def ask(self, pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
-        """Return the agent's answer on a pair, from memory if it was given before."""
+        """Return the agent's answer on a pair, or the stored one."""
         return self.ask_of_source(Pair(self._used[pair.i], self._used[pair.j]), role, expected).of_pair(pair)
 
     def ask_of_source(self, pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
-        """Do the same in the numbers of the source."""
+        """Do the same in source numbers."""
         if pair not in self._entries:
             began = time.perf_counter()
             answer = ask(self._agent_of(role), pair, expected)
@@ -41,11 +41,11 @@ class Questions:
         return _Asking(self, role)
 
     def attempts(self, *roles: Role) -> int:
-        """Return how many questions of these roles were asked."""
+        """Return the number of questions asked in these roles."""
         return sum(entry.role in roles for entry in self._entries.values())
 
     def given(self, role: Role) -> list[Answer]:
-        """Return the answers of one role between frames that the engine knows, in the order in which they came."""
+        """Return the answers of one role between frames that the engine knows, in their order."""
         found = []
         for pair, entry in self._entries.items():
             if entry.role is role and pair.i in self._place and pair.j in self._place:

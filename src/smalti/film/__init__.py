@@ -1,1 +1,1 @@
-"""The drift film: how the mosaic straightens, answer by answer."""
+"""The drift film: how the mosaic improves, answer by answer."""

@@ -25,11 +25,11 @@ from smalti.interchange.atomic_files import check_place
 from smalti.project.project import Project
 
 OnProgress = Callable[[int, int], None]
-"""Called with the frames read and the pictures drawn so far, and with all there are."""
+"""Called with the number of frames read and pictures drawn so far, and with the number of all."""
 
 SMALLEST_SIZE, LARGEST_SIZE = 160, 3840
 SAMPLES = 8
-"""Pictures drawn in advance, spread over the film: a palette has to suit them all."""
+"""Pictures drawn in advance, spread over the film. The palette of a GIF must suit them all."""
 
 
 def make_film(
@@ -41,10 +41,10 @@ def make_film(
     size: int = 960,
     on_progress: OnProgress | None = None,
 ) -> Path:
-    """Show how the mosaic of a finished project straightens, from the chain alone answer by answer to the end.
+    """Make a film of how a finished mosaic improves: the chain alone, then answer by answer, to the end.
 
-    The extension chooses the kind of file: .mp4, or .gif, which is at most 640 pixels large. `size` is the longer side
-    in pixels. The film takes at most `seconds`; many answers share their steps, few make it shorter.
+    The extension selects the kind of file: .mp4 or .gif. A GIF is at most 640 pixels large. `size` is the longer side
+    in pixels. The film takes at most `seconds`: many answers share steps, few answers make it shorter.
     """
     path = Path(path)
     kind = format_of(path)
@@ -57,26 +57,28 @@ def make_film(
     timeline = plan_timeline(story, seconds)
     view = View.of(story, min(size, kind.largest_size))
     finished = view.canvas_from_mosaic(1.0) @ story.states[-1].maps
-    places = choose_frames(finished, story.lens.outline)
+    indices = choose_frames(finished, story.lens.outline)
     moments = timeline.moments(kind.per_second)
-    progress = _Counter(on_progress, len(places) + len(moments))
+    progress = _Counter(on_progress, len(indices) + len(moments))
     scale = float(np.sqrt(np.median(np.abs(np.linalg.det(finished[:, :2, :2])))))
-    film_frames = read_film_frames(project.source, story.frames, places, project.mask, story.lens, scale, progress.step)
+    film_frames = read_film_frames(
+        project.source, story.frames, indices, project.mask, story.lens, scale, progress.step
+    )
     drawing = Drawing(story, timeline, view, film_frames)
     samples = [drawing.draw(moments[n]) for n in np.linspace(0, len(moments) - 1, SAMPLES).astype(int)]
-    with beside(path) as unfinished:
+    with writing_beside(path) as unfinished:
         kind.write(unfinished, _draw_all(drawing, moments, progress.step), samples)
     return path
 
 
 def _draw_all(drawing: Drawing, moments: Sequence[Moment], on_drawn: Callable[[], None]) -> Iterator[Picture]:
-    """Yield the pictures in their order; as many as there are cores are drawn at a time."""
+    """Yield the pictures in order. Several are drawn at a time, on all cores."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         drawn: deque[Future[Picture]] = deque()
         for previous, moment in zip([None, *moments], moments, strict=False):
-            # Before the first step and after the last, nothing moves.
-            stands = previous is not None and (moment.before, moment.share) == (previous.before, previous.share)
-            drawn.append(drawn[-1] if stands else pool.submit(drawing.draw, moment))
+            # Nothing moves before the first step and after the last. Such a picture is drawn once.
+            is_same = previous is not None and (moment.before, moment.share) == (previous.before, previous.share)
+            drawn.append(drawn[-1] if is_same else pool.submit(drawing.draw, moment))
             if len(drawn) > 2 * (os.cpu_count() or 1):
                 yield drawn.popleft().result()
                 on_drawn()
@@ -96,12 +98,12 @@ class _Counter:
 
 
 Picture = NDArray[np.uint8]
-"""(h, w, 3), RGB, its sides even."""
+"""(h, w, 3), RGB, with even sides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of file, and what is wise to put into it."""
+    """A kind of file, and the pictures that suit it."""
 
     write: Callable[[Path, Iterator[Picture], Sequence[Picture]], None]  # takes some of the pictures in advance too
     per_second: int  # pictures
@@ -109,15 +111,15 @@ class Format:
 
 
 def format_of(path: Path) -> Format:
-    """Choose by the file's extension."""
+    """Return the format for the extension of a path."""
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"{path}: a film is written as one of {', '.join(FORMATS)}: choose such a name")
     return FORMATS[path.suffix.lower()]
 
 
 @contextmanager
-def beside(path: Path) -> Iterator[Path]:
-    """Give a path to write to; what is there takes the name of `path` once all went well and vanishes otherwise."""
+def writing_beside(path: Path) -> Iterator[Path]:
+    """Give a path to write to. The file takes the name of `path` if all went well, and is removed otherwise."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield part
@@ -132,7 +134,7 @@ def beside(path: Path) -> Iterator[Path]:
 
 
 def write_mp4(path: Path, pictures: Iterator[Picture], samples: Sequence[Picture]) -> None:
-    """Write H.264 that every browser plays, its index in front so that it plays while it loads."""
+    """Write H.264 that every browser plays. The index is at the front, so that it plays while it loads."""
     with av.open(path, "w", format="mp4", options={"movflags": "+faststart"}) as container:
         try:
             stream = container.add_stream("libx264", rate=MP4.per_second, options={"preset": "faster", "crf": "20"})
@@ -144,7 +146,7 @@ def write_mp4(path: Path, pictures: Iterator[Picture], samples: Sequence[Picture
         context = stream.codec_context
         context.height, context.width = samples[0].shape[:2]
         context.pix_fmt = "yuv420p"
-        # BT.709, said and done alike: a player that has to guess shows other colours.
+        # Encode as BT.709, and declare it in the file: a player that has to guess shows other colours.
         context.colorspace = context.color_primaries = context.color_trc = context.color_range = 1
         for picture in pictures:
             frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
@@ -153,13 +155,13 @@ def write_mp4(path: Path, pictures: Iterator[Picture], samples: Sequence[Picture
 
 
 def write_gif(path: Path, pictures: Iterator[Picture], samples: Sequence[Picture]) -> None:
-    """Write a GIF that plays again and again, in the 256 colours that suit the samples best."""
-    # One palette for all: with one each, what stands still would flicker.
+    """Write a GIF that repeats for ever, in the 256 colours that suit the samples best."""
+    # All pictures share one palette. With one palette each, areas that do not change would flicker.
     palette = Image.fromarray(np.concatenate(samples)).quantize(256, Image.Quantize.MEDIANCUT)
     reduced = (Image.fromarray(picture).quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures)
     first = next(reduced)
     milliseconds = 1000 // GIF.per_second
-    # Opened here: given a name, Pillow leaves the file open where the pictures end with an error.
+    # Open the file here. If given a name, Pillow leaves the file open when the pictures end with an error.
     with path.open("wb") as file:
         first.save(file, "GIF", save_all=True, append_images=reduced, duration=milliseconds, loop=0, optimize=False)
 

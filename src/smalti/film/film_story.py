@@ -1,4 +1,4 @@
-"""What the film shows: the mosaic by the chain alone, after each answer, and finished; and the residuals of loops."""
+"""The states that the film shows: the chain alone, after each answer, finished; and the residuals at loops."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class State:
     """The mosaic after some answers, in the coordinates of the part's reference frame."""
 
     maps: Homographies  # (n, 3, 3), in the order of the story's frames
-    is_placed: NDArray[np.bool_]  # (n,): the frames that hang together with the reference by now
-    answers: int  # given so far
-    newest: Pair | None  # of the latest answer, by places among the story's frames; None for the chain and at last
-    off_px: float | None  # RMS by which the landmarks of all loops are missed; None where there is none to miss
+    is_placed: NDArray[np.bool_]  # (n,): whether links join the frame to the reference by now
+    answers: int  # number of answers so far
+    newest: Pair | None  # of the latest answer, by index of the story's frames; None for chain and finished mosaic
+    loop_error_px: float | None  # RMS residual of the landmarks of all loops; None without loops
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Story:
-    """The states in their order: by the chain alone, after answers, finished."""
+    """The states in order: the chain alone, after answers, finished."""
 
     frames: tuple[int, ...]  # ascending, numbers of the source
     lens: Lens
@@ -40,13 +40,13 @@ class Story:
 
 
 def tell_story(project: Project, part: int, most_steps: int) -> Story:
-    """Compute a part of a finished project again: by the chain alone, then with ever more answers."""
+    """Compute a part of a finished project again: the chain alone, then with more and more answers."""
     placements = _read_placements(project, part)
     numbers = tuple(placement.number for placement in placements)
     finished = np.array([placement.final for placement in placements])
     state = state_of(project)
-    place = {number: n for n, number in enumerate(state.used)}
-    own = {place[number] for number in numbers if number in place}
+    engine_number = {number: n for n, number in enumerate(state.used)}
+    own = {engine_number[number] for number in numbers if number in engine_number}
     loop = state.loop
     accepted = [
         answer
@@ -56,16 +56,16 @@ def tell_story(project: Project, part: int, most_steps: int) -> Story:
         and answer.pair.i in own
         and answer.pair.j in own
     ]
-    among = {place[number]: n for n, number in enumerate(numbers) if number in place}
-    told = [Pair(among[answer.pair.i], among[answer.pair.j]) for answer in accepted]
-    records = [answer.of_pair(pair).landmarks for answer, pair in zip(accepted, told, strict=True)]
+    index_of = {engine_number[number]: n for n, number in enumerate(numbers) if number in engine_number}
+    pairs = [Pair(index_of[answer.pair.i], index_of[answer.pair.j]) for answer in accepted]
+    records = [answer.of_pair(pair).landmarks for answer, pair in zip(accepted, pairs, strict=True)]
     residuals = LoopResiduals([record for record in records if record is not None], project.lens)
-    reference = place[project.store.fact("references")[part]]
+    reference = engine_number[project.store.fact("references")[part]]
     states = []
     for count in [0, *spread_answers(len(accepted), most_steps)]:
         estimate = state.start.replay(accepted[:count]).estimate
-        maps, is_placed = _seen_from(estimate, reference, numbers, place, finished)
-        newest = told[count - 1] if count else None
+        maps, is_placed = _maps_in_finished(estimate, reference, numbers, engine_number, finished)
+        newest = pairs[count - 1] if count else None
         states.append(State(maps, is_placed, count, newest, residuals.rms_px(maps, is_placed)))
     everywhere = np.ones(len(finished), dtype=np.bool_)
     states.append(State(finished, everywhere, len(accepted), None, residuals.rms_px(finished, everywhere)))
@@ -73,13 +73,13 @@ def tell_story(project: Project, part: int, most_steps: int) -> Story:
 
 
 def spread_answers(answers: int, most_steps: int) -> list[int]:
-    """Return how many answers are given after each of at most so many steps.
+    """Return the number of answers after each of at most `most_steps` steps.
 
-    Where not every answer can have a step of its own, the last ones share: the engine asks first what teaches most.
+    If there are more answers than steps, the last ones share steps. The engine asks the most useful questions first.
     """
     if answers <= most_steps:
         return list(range(1, answers + 1))
-    # The power by which the first step is one answer and the last one ends with all.
+    # With this power the first step has one answer and the last one ends with all.
     power = np.log(answers) / np.log(max(most_steps, 2))
     given = np.unique(np.round(np.arange(1, most_steps + 1) ** power).astype(np.int64))
     given[-1] = answers
@@ -96,25 +96,25 @@ def _read_placements(project: Project, part: int) -> list[Placement]:
     return own
 
 
-def _seen_from(
+def _maps_in_finished(
     estimate: Estimate,
     reference: int,
     numbers: Sequence[int],
-    place: Mapping[int, int],
+    engine_number: Mapping[int, int],
     finished: Homographies,
 ) -> tuple[Homographies, NDArray[np.bool_]]:
-    """Return the maps (n, 3, 3) of frames in the finished mosaic's coordinates, and which are joined to the reference.
+    """Return the maps (n, 3, 3) of frames in coordinates of the finished mosaic, and whether each joins the reference.
 
-    A frame that was set aside goes with the nearest one that is not.
+    A frame that was set aside moves with the nearest one that was not.
     """
-    known = [n for n, number in enumerate(numbers) if number in place]
-    at = np.array([numbers[n] for n in known])
-    at_reference = known[[place[numbers[n]] for n in known].index(reference)]
+    used = [n for n, number in enumerate(numbers) if number in engine_number]
+    used_numbers = np.array([numbers[n] for n in used])
+    reference_index = used[[engine_number[numbers[n]] for n in used].index(reference)]
     maps, is_placed = finished.copy(), np.zeros(len(numbers), dtype=np.bool_)
-    to_finished = finished[at_reference] @ np.linalg.inv(estimate.mosaic_from_frame[reference])
+    to_finished = finished[reference_index] @ np.linalg.inv(estimate.mosaic_from_frame[reference])
     for n, number in enumerate(numbers):
-        nearest = known[int(np.argmin(np.abs(at - number)))]
-        frame = place[numbers[nearest]]
+        nearest = used[int(np.argmin(np.abs(used_numbers - number)))]
+        frame = engine_number[numbers[nearest]]
         own = to_finished @ estimate.mosaic_from_frame[frame]
         maps[n] = own @ np.linalg.inv(finished[nearest]) @ finished[n]
         is_placed[n] = estimate.part[frame] == estimate.part[reference]
@@ -122,7 +122,7 @@ def _seen_from(
 
 
 class LoopResiduals:
-    """The landmarks of loops below each other, to be held against one mosaic after the other."""
+    """The landmarks of all loops in one array, to compute their residuals in several mosaics."""
 
     def __init__(self, loops: Sequence[Landmarks], lens: Lens) -> None:
         self._lens = lens
@@ -132,16 +132,16 @@ class LoopResiduals:
         self._points_j = np.concatenate([np.empty((0, 2)), *(record.points_j for record in loops)])
 
     def rms_px(self, maps: Homographies, is_placed: NDArray[np.bool_]) -> float | None:
-        """Return the RMS over the loops between frames that are placed, in pixels of frame i; None if there is none.
+        """Return the RMS residual of loops between placed frames, in pixels of frame i; None without such loops.
 
-        Every loop counts alike, as in the project's `chain_error_px`.
+        Every loop has the same weight, as in the project's `chain_error_px`.
         """
-        held = is_placed[self._ends].all(axis=1)
-        if not held.any():
+        is_counted = is_placed[self._ends].all(axis=1)
+        if not is_counted.any():
             return None
         i, j = self._ends.T
         i_from_j = (np.linalg.inv(maps)[i] @ maps[j])[self._loop]
         mapped = project_points(i_from_j, self._lens.straighten(self._points_j)[:, None])[:, 0]
         distances = self._lens.bend(mapped) - self._points_i
         squares = np.bincount(self._loop, np.sum(distances**2, axis=1)) / np.bincount(self._loop)
-        return float(np.sqrt(np.mean(squares[held])))
+        return float(np.sqrt(np.mean(squares[is_counted])))

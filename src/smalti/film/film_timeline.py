@@ -1,4 +1,4 @@
-"""When the film shows what, and which part of the plane."""
+"""The times of the film's steps, and the part of the plane that it shows."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from smalti.film.film_story import State, Story
 from smalti.geometry.homographies import project_points
 
 OPENING_SECONDS = 1.5
-"""Of the chain alone."""
+"""Time for the chain alone."""
 
 FINISH_SECONDS = 1.2
-"""From the last answer to the finished mosaic."""
+"""Time from the last answer to the finished mosaic."""
 
 HOLD_SECONDS = 2.0
-"""Of the finished mosaic."""
+"""Time for the finished mosaic."""
 
 LEAST_SECONDS = 0.1
-"""Of a step: less is not seen."""
+"""Shortest time of a step. A shorter one is not visible."""
 
 LONGEST_SECONDS = 2.0
-"""Of a step: more is slow."""
+"""Longest time of a step. A longer one is slow."""
 
 FEWEST_SECONDS = 6.0
-"""Of a film: about as long again as its opening, its finish and its hold."""
+"""Shortest film: about twice the time of its opening, its finish and its hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time between two states: `share` of the way, from 0 to 1, from number `before` to the next one."""
+    """A time between two states: `share` of the way, from 0 to 1, from state number `before` to the next one."""
 
-    seconds: float  # since the film's beginning
+    seconds: float  # since the beginning of the film
     before: int
     share: float
-    has_begun: bool  # the first step
+    has_begun: bool  # whether the first step has begun
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,27 +48,27 @@ class Timeline:
 
     @property
     def seconds(self) -> float:
-        """How long the film is."""
+        """The length of the film."""
         return float(self.ends[-1]) + HOLD_SECONDS
 
     def moment(self, seconds: float) -> Moment:
-        """Return where the film is at a time."""
+        """Return the state of the film at a time."""
         before = max(int(np.searchsorted(self.begins, seconds, side="right")) - 1, 0)
         share = (seconds - self.begins[before]) / (self.ends[before] - self.begins[before])
         return Moment(seconds, before, _ease(float(np.clip(share, 0.0, 1.0))), bool(seconds >= self.begins[0]))
 
     def moments(self, per_second: int) -> list[Moment]:
-        """Return the moments of all pictures; the last one shows the finished mosaic."""
+        """Return the moments of all pictures. The last one shows the finished mosaic."""
         return [self.moment(n / per_second) for n in range(round(self.seconds * per_second))]
 
 
 def most_steps(seconds: float) -> int:
-    """Return how many answers, or groups of them, a film has time for: half of it goes to those that move much."""
+    """Return how many answers, or groups of answers, a film has time for. Half of it goes to steps that move much."""
     return max(1, int(_seconds_of_answers(seconds) / 2 / LEAST_SECONDS))
 
 
 def plan_timeline(story: Story, seconds: float) -> Timeline:
-    """Give every step its time; a film of few answers is shorter than `seconds`."""
+    """Give every step its time. A film of few answers is shorter than `seconds`."""
     moves = np.array([movement_px(story, *pair) for pair in zip(story.states, story.states[1:], strict=False)])
     times = np.append(share_seconds(moves[:-1], _seconds_of_answers(seconds)), FINISH_SECONDS)
     ends = OPENING_SECONDS + np.cumsum(times)
@@ -76,7 +76,7 @@ def plan_timeline(story: Story, seconds: float) -> Timeline:
 
 
 def share_seconds(moves: NDArray[np.float64], seconds: float) -> NDArray[np.float64]:
-    """Share at most so many seconds by what moves, none getting less than the least nor more than the longest."""
+    """Divide at most `seconds` in proportion to `moves`; no step gets less than the least or more than the longest."""
     times = np.full(len(moves), LONGEST_SECONDS)
     # Steps that move nothing share what the others leave.
     weights = moves + 1e-6 * max(1.0, float(moves.max(initial=0.0)))
@@ -93,7 +93,7 @@ def share_seconds(moves: NDArray[np.float64], seconds: float) -> NDArray[np.floa
 
 
 def movement_px(story: Story, before: State, after: State) -> float:
-    """Return by how much the corners of the frames move, in the mean; a frame that comes in moves by its half side."""
+    """Return the mean movement of the frame corners. A frame that is new moves by half of its side."""
     corners = story.lens.outline.corners
     both = before.is_placed & after.is_placed
     new = after.is_placed & ~before.is_placed
@@ -113,24 +113,24 @@ def _ease(share: float) -> float:
 
 
 MARGIN = 0.04
-"""Of the longer side of what is seen, on every side of it."""
+"""Margin on every side, as a share of the longer side of the visible part."""
 
 FARTHEST = 1.0
-"""In longer sides of the finished mosaic: so far beyond it goes the view, however far the chain strays."""
+"""The view extends at most this far beyond the finished mosaic, in its longer sides, however far the chain drifts."""
 
 LEAST_RATIO = 9 / 16
-"""Of the shorter side of the picture to the longer one: what is long has room beside it, and for the words."""
+"""Least ratio of the picture's shorter side to its longer side. A long mosaic has space beside it; the caption fits."""
 
 CAPTION_SHARE = 0.055
 LOWEST_CAPTION = 26
-"""Height of the strip for the words: of the longer side, and in pixels at least."""
+"""Height of the caption: as a share of the longer side, and at least in pixels."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """A picture of `width` × `height` pixels with a strip of words below it, which belongs to the height of neither.
+    """A picture of `width` × `height` pixels with a caption below it. The height does not include the caption.
 
-    It shows a box (left, top, right, bottom) of the mosaic, and while the mosaic is finished it goes nearer to that.
+    It shows a box (left, top, right, bottom) of the mosaic. In the last step it moves closer to the finished mosaic.
     """
 
     width: int
@@ -141,7 +141,7 @@ class View:
 
     @classmethod
     def of(cls, story: Story, size: int) -> View:
-        """Return the view of all states, `size` pixels along its longer side with the words; all sides are even."""
+        """Return the view of all states, `size` pixels along its longer side with the caption. All sides are even."""
         closing = _bounds(story, story.states[-1])
         farthest = FARTHEST * float((closing[2:] - closing[:2]).max())
         all_states = np.array([_bounds(story, state) for state in story.states])
@@ -155,7 +155,7 @@ class View:
         return cls(_even(scale * width), _even(scale * height), caption, opening, closing)
 
     def canvas_from_mosaic(self, closeness: float = 0.0) -> NDArray[np.float64]:
-        """Return the map (3, 3) to pixels of the picture; a `closeness` of 1 shows the finished mosaic alone."""
+        """Return the map (3, 3) to pixels of the picture. A `closeness` of 1 shows only the finished mosaic."""
         box = (1.0 - closeness) * self.opening + closeness * self.closing
         left, top, right, bottom = box
         scale = min(self.width / (right - left), self.height / (bottom - top))

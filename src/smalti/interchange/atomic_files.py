@@ -31,7 +31,9 @@ def check_place(path: Path) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[io.BufferedWriter]:
     """Yield a file beside `path` to write to; it is renamed to `path` on success and deleted otherwise."""
-    if path.is_dir():
+    with naming(path):
+        is_folder = path.is_dir()
+    if is_folder:
         raise OutputError(f"{path}: is a folder: give the name of a file")
     part = _hidden(path, "part")
     try:
@@ -40,8 +42,16 @@ def replacing(path: Path) -> Iterator[io.BufferedWriter]:
         with naming(path):
             part.replace(path)
     except BaseException:
-        part.unlink(missing_ok=True)
+        # A path that cannot exist cannot be removed either.
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
         raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in UTF-8, whole or not at all."""
+    with replacing(path) as file:
+        file.write(text.encode())
 
 
 @contextmanager
@@ -149,15 +159,3 @@ def _exchange(part: Path, path: Path, old: Path) -> None:
         with suppress(FileNotFoundError):
             old.rename(path)
         raise
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file under a temporary name, then rename it."""
-    unfinished = path.with_name(path.name + ".part")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-        raise OutputError(f"{path}: cannot be written ({error.strerror}); make room or check the rights") from None

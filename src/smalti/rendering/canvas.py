@@ -1,4 +1,4 @@
-"""The grid of pixels on which a mosaic is drawn, and the windows it is drawn in."""
+"""The pixel grid of a mosaic, and windows on it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from smalti.geometry.linear_maps import homogeneous
 from smalti.geometry.outline import Outline
 
 MAX_PIXELS = 200 * 10**9
-"""More than this is a map gone wrong, not a mosaic."""
+"""A larger canvas means that a map is wrong."""
 
-# Maps carry rounding errors: without this a frame that begins at -1e-12 would add an empty column.
+# Maps have rounding errors. Without this tolerance a frame that begins at -1e-12 would add an empty column.
 _TOLERANCE = 1e-6
 
 
@@ -32,31 +32,31 @@ class Window:
 
     @property
     def right(self) -> int:
-        """The column after the last."""
+        """The column after the last one."""
         return self.left + self.width
 
     @property
     def bottom(self) -> int:
-        """The row after the last."""
+        """The row after the last one."""
         return self.top + self.height
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no pixels."""
+        """Whether the window has no pixels."""
         return self.width <= 0 or self.height <= 0
 
     @property
     def canvas_from_window(self) -> NDArray[np.float64]:
-        """(3, 3): pixels counted from its own corner to those of the canvas."""
+        """(3, 3): from pixels counted from the window's corner to canvas pixels."""
         return np.array([[1.0, 0.0, self.left], [0.0, 1.0, self.top], [0.0, 0.0, 1.0]])
 
     @classmethod
     def between(cls, left: int, top: int, right: int, bottom: int) -> Window:
-        """Return the columns and rows from the first up to, but without, the last."""
+        """Return the window from the first column and row up to, but without, the last."""
         return cls(left, top, right - left, bottom - top)
 
     def intersect(self, other: Window) -> Window:
-        """Return what both have, empty if nothing."""
+        """Return the common pixels of two windows; empty if there are none."""
         return Window.between(
             max(self.left, other.left),
             max(self.top, other.top),
@@ -65,19 +65,19 @@ class Window:
         )
 
     def grow(self, margin: int, step: int = 1) -> Window:
-        """Return it with a margin, widened until it begins and ends at multiples of `step`."""
+        """Return the window with a margin, extended until it begins and ends at multiples of `step`."""
         left, top = (self.left - margin) // step * step, (self.top - margin) // step * step
         right, bottom = -(-(self.right + margin) // step) * step, -(-(self.bottom + margin) // step) * step
         return Window.between(left, top, right, bottom)
 
     def tiles(self, width: int, height: int) -> Iterator[Window]:
-        """Go through windows of `width` × `height` in raster order; the last ones are smaller."""
+        """Yield windows of `width` × `height` in raster order. The last ones may be smaller."""
         for top in range(self.top, self.bottom, height):
             for left in range(self.left, self.right, width):
                 yield Window(left, top, width, height).intersect(self)
 
     def slices_in(self, outer: Window) -> tuple[slice, slice]:
-        """Return rows and columns that it takes in an array over `outer`."""
+        """Return the rows and columns of this window in an array over `outer`."""
         top, left = self.top - outer.top, self.left - outer.left
         return slice(top, top + self.height), slice(left, left + self.width)
 
@@ -88,7 +88,7 @@ Region = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """Pixels of side 1/scale over the mosaic, whose top-left corner is (left - 0.5, top - 0.5) at every scale.
+    """A grid of pixels of side 1/scale. Its top-left corner is (left - 0.5, top - 0.5) at every scale.
 
     So (left, top) is the centre of the top-left pixel at scale 1, in mosaic coordinates.
     """
@@ -110,10 +110,10 @@ class Canvas:
         rim: NDArray[np.float64] | None = None,
         numbers: Sequence[int] | None = None,
     ) -> Canvas:
-        """Return the smallest canvas that holds all frames, its origin on whole mosaic pixels.
+        """Return the smallest canvas that holds all frames. Its origin lies on whole mosaic pixels.
 
-        `mosaic_from_frame` is (n, 3, 3); `rim` (m, 2) are points along a frame's border, as `Lens.rim`, where that is
-        no rectangle; `numbers` are the frames' numbers, for messages.
+        `mosaic_from_frame` is (n, 3, 3). `rim` (m, 2) are points along the border of a frame, as `Lens.rim`; they are
+        needed where the border is not a rectangle. `numbers` are the frame numbers for error messages.
         """
         if not (math.isfinite(scale) and scale > 0):
             raise UsageError(f"scale {scale}: give a positive number, 1 for the frames' own resolution")
@@ -123,7 +123,7 @@ class Canvas:
             rim = Outline.of_pixels(frame_width, frame_height).corners
         rims = _map_rims(mosaic_from_frame, rim, numbers or range(len(mosaic_from_frame)))
         low, high = rims.min(axis=(0, 1)), rims.max(axis=(0, 1))
-        # Whole pixels: a frame that lies on the mosaic's own grid is then copied, not interpolated.
+        # With whole pixels, a frame that lies on the mosaic's grid is copied and not interpolated.
         left, top = np.floor(low + 0.5 + _TOLERANCE)
         width, height = np.maximum(np.ceil((high + 0.5 - (left, top)) * scale - _TOLERANCE), 1.0)
         if width * height > MAX_PIXELS:
@@ -134,7 +134,7 @@ class Canvas:
         return cls(float(left), float(top), int(width), int(height), scale)
 
     def part(self, region: Region) -> Window:
-        """Return the pixels of a region, which is given in pixels of scale 1 from the top-left corner."""
+        """Return the pixels of a region. The region is in pixels of scale 1, counted from the top-left corner."""
         x, y, width, height = region
         whole_width, whole_height = self.width / self.scale, self.height / self.scale
         inside = 0 <= x < whole_width and 0 <= y < whole_height and width > 0 and height > 0
@@ -149,24 +149,24 @@ class Canvas:
 
     @property
     def window(self) -> Window:
-        """All its pixels."""
+        """All pixels of the canvas."""
         return Window(0, 0, self.width, self.height)
 
     @property
     def canvas_from_mosaic(self) -> NDArray[np.float64]:
-        """(3, 3): mosaic coordinates to pixels of the canvas."""
+        """(3, 3): from mosaic coordinates to canvas pixels."""
         s = self.scale
         shift_x, shift_y = (s * (0.5 - start) - 0.5 for start in (self.left, self.top))
         return np.array([[s, 0.0, shift_x], [0.0, s, shift_y], [0.0, 0.0, 1.0]])
 
     def canvas_from_frame(self, mosaic_from_frame: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return (..., 3, 3): pixels of each frame to pixels of the canvas."""
+        """Return (..., 3, 3): from pixels of each frame to canvas pixels."""
         composed: NDArray[np.float64] = self.canvas_from_mosaic @ mosaic_from_frame
         return composed
 
 
 def frame_boxes(canvas_from_frame: NDArray[np.float64], rim: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return (n, 4): left, top, right and bottom of the box of pixels around each frame (n, 3, 3)."""
+    """Return (n, 4): left, top, right and bottom of the bounding box of each frame (n, 3, 3)."""
     rims = project_points(canvas_from_frame, rim)
     low, high = np.floor(rims.min(axis=1)), np.ceil(rims.max(axis=1)) + 1
     boxes = np.clip(np.concatenate([low, high], axis=1), -MAX_PIXELS, MAX_PIXELS)
@@ -174,7 +174,7 @@ def frame_boxes(canvas_from_frame: NDArray[np.float64], rim: NDArray[np.float64]
 
 
 def boxes_within(boxes: NDArray[np.int64], window: Window) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return which boxes (n, 4) touch a window, and the parts (m, 4) of these that lie in it."""
+    """Return the indices of the boxes (n, 4) that touch a window, and their parts (m, 4) inside the window."""
     start, end = (window.left, window.top), (window.right, window.bottom)
     touching = np.flatnonzero((boxes[:, :2] < end).all(axis=1) & (boxes[:, 2:] > start).all(axis=1))
     clipped = np.concatenate([np.maximum(boxes[touching, :2], start), np.minimum(boxes[touching, 2:], end)], axis=1)
@@ -182,23 +182,23 @@ def boxes_within(boxes: NDArray[np.int64], window: Window) -> tuple[NDArray[np.i
 
 
 def touched_windows(canvas_from_frame: NDArray[np.float64], width: int, height: int, within: Window) -> list[Window]:
-    """Return for each frame (n, 3, 3) the part of `within` that the box around it covers, of no size if none."""
+    """Return for each frame (n, 3, 3) the part of `within` that its bounding box covers; empty if none."""
     windows = [Window(within.left, within.top, 0, 0)] * len(canvas_from_frame)
     boxes = frame_boxes(canvas_from_frame, Outline.of_pixels(width, height).corners)
-    for place, box in zip(*(found.tolist() for found in boxes_within(boxes, within)), strict=True):
-        windows[place] = Window.between(*box)
+    for index, box in zip(*(found.tolist() for found in boxes_within(boxes, within)), strict=True):
+        windows[index] = Window.between(*box)
     return windows
 
 
 def _map_rims(
     mosaic_from_frame: NDArray[np.float64], rim: NDArray[np.float64], numbers: Sequence[int]
 ) -> NDArray[np.float64]:
-    """Return (n, m, 2), having refused maps by which a frame is not a quadrangle."""
+    """Return the mapped rims (n, m, 2). Refuse maps that do not map a frame to a quadrangle."""
     remedy = "take the frame out, or link it anew"
     for number, matrix in zip(numbers, mosaic_from_frame, strict=True):
         if not np.isfinite(matrix).all():
             raise OutputError(f"frame {number}: its map has entries that are not finite numbers; {remedy}")
-        # The line that goes to infinity misses the frame if all of the rim lies on one side of it.
+        # If the whole rim lies on one side of the line that goes to infinity, this line misses the frame.
         denominators = homogeneous(rim) @ matrix[2]
         if not (denominators.min() > 0 or denominators.max() < 0):
             raise OutputError(f"frame {number}: its map sends a part of it to infinity; {remedy}")

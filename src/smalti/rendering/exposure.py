@@ -1,9 +1,9 @@
 """Solve for the exposure of every frame and the shading of the field of view, jointly.
 
-With log I = log g_n + Σ a_k φ_k(x, y) + log (light of the scene), the scene drops out of the difference of two frames
-at one place. What is left is linear: a gain a frame and channel, and the shading that all frames share: lens, lamp,
-dirt on the sensor, as a polynomial about the middle of the field of view. Points are weighted robustly, because
-highlights, moving things and relief are not the camera's doing.
+The model is log I = log g_n + Σ a_k φ_k(x, y) + log (light of the scene). In the difference of two frames at one scene
+point, the scene cancels. The rest is linear: a gain for each frame and channel, and a shading that all frames share
+(lens, lamp, dirt on the sensor). The shading is a polynomial about the centre of the field of view. Points are weighted
+robustly, because highlights, moving things and relief do not follow the model.
 """
 
 from __future__ import annotations
@@ -22,47 +22,53 @@ from smalti.rendering.frame_survey import Survey
 from smalti.rendering.light_comparison import BRIGHTEST, DARKEST, STEPS, Comparison, Light, grid_of
 
 DEGREE = 4
-"""Of the polynomial, which has the sixth power of the distance beside it: what lenses need."""
+"""Degree of the polynomial. It also has the sixth power of the distance, which lenses need."""
 
 ROUNDS = 12
 LEAST_SCALE = 0.01
-"""Of the residuals' spread, logarithmic: a hundredth is less than two grey levels."""
+"""The smallest scale of the residuals, logarithmic. 0.01 is less than two grey levels."""
 
 GAIN_SPREAD = 0.2
 SHADE_SPREAD = 0.3
 TILT_SPREAD = 0.02
-"""How far gains are from 1, the shading from none, and its linear part from none; logarithmic.
+"""Standard deviations of the priors, logarithmic: gains about 1, shading about 0, its linear part about 0.
 
-No overlap tells a shading that tilts from gains that go with the place; these do. On a small mosaic it is gains. On a
-large one it is shading: were it not, a slight tilt would become a ramp over the mosaic, ever steeper with its size.
+Overlaps cannot separate a tilted shading from gains that change with the position. These priors do. On a small mosaic
+the gains explain the tilt, on a large one the shading. If gains explained it there, a slight tilt would become a ramp
+over the mosaic, ever steeper with its size.
 """
 
 LAMP_SPREAD = 0.1
-"""How far from none the tilt is where frames have a field of view: a scope has a lamp of its own, beside the lens."""
+"""Standard deviation of the tilt if frames have a round field of view: a scope has a lamp beside its lens."""
 
 COLOUR_PRIOR = 0.05
-"""How much it is believed that the channels of a frame change alike, of what its own points are: clipped highlights
-tell otherwise."""
+"""Weight of the prior that all channels of a frame change alike, relative to the weight of the frame's own points.
+
+Clipped highlights violate it.
+"""
 
 WHITE = 250.0
 LEAST_DIMMING = 0.85
-"""Frames that a camera took darker are made brighter: all are dimmed until little is beyond white, to this at most."""
+"""Frames that the camera took darker are made brighter. Then all frames are dimmed until little is clipped at white.
+
+This is the smallest factor of the dimming.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Exposure:
-    """The light of every frame, by its place, and how sharp each is beside those that see the same."""
+    """The light of every frame, by index, and the sharpness of each relative to frames that show the same."""
 
     log_gains: NDArray[np.float64]  # (n, 3)
-    shade: NDArray[np.float64]  # (k,): coefficients of the logarithm of the field's brightness
+    shade: NDArray[np.float64]  # (k,): coefficients of the logarithm of the shading
     centre: tuple[float, float]
     radius: float
-    sharpness: NDArray[np.float64]  # (n,): logarithmic, 0 in the mean
-    residual: float  # median of what the model leaves, logarithmic; 0.01 is a hundredth of the light
+    sharpness: NDArray[np.float64]  # (n,): logarithmic, mean 0
+    residual: float  # median residual of the model, logarithmic; 0.01 is one percent of the light
 
-    def light(self, place: int) -> Light:
-        """Return what makes up for it."""
-        gains = np.exp(-self.log_gains[place])
+    def light(self, index: int) -> Light:
+        """Return the light correction of a frame."""
+        gains = np.exp(-self.log_gains[index])
         return Light(gains.astype(np.float32), self._flatness, self.centre, self.radius)
 
     @cached_property
@@ -73,7 +79,7 @@ class Exposure:
 
 
 def plain_exposure(frames: int, mask: NDArray[np.bool_]) -> Exposure:
-    """Return the exposure that leaves frames as they are."""
+    """Return the exposure that leaves the frames as they are."""
     centre, radius = _field(mask)
     return Exposure(np.zeros((frames, 3)), np.zeros(TERMS), centre, radius, np.zeros(frames), 0.0)
 
@@ -81,38 +87,41 @@ def plain_exposure(frames: int, mask: NDArray[np.bool_]) -> Exposure:
 def estimate_exposure(frames: int, comparison: Comparison, average: AverageView, mask: NDArray[np.bool_]) -> Exposure:
     """Solve for all frames at once.
 
-    Frames that share narrow strips only see each other's rims: what the middle of the field is like beside them is
-    told by the average view, as surely as the variety of the scene allows.
+    Frames that share only narrow strips compare only their rims. The average view then determines the shading in the
+    middle of the field. Its weight depends on the variety of the scene.
     """
     centre, radius = _field(mask)
     if len(comparison.pair) == 0:
         return plain_exposure(frames, mask)
     terms = _terms((comparison.points[:, 0] - centre) / radius)
-    unlike = terms - _terms((comparison.points[:, 1] - centre) / radius)
+    term_differences = terms - _terms((comparison.points[:, 1] - centre) / radius)
     differences = comparison.logs[:, 0] - comparison.logs[:, 1]
     weights = np.ones(len(differences))
     shade, gains, sharpness = np.zeros(TERMS), np.zeros((frames, 3)), np.zeros(frames)
     spread = np.zeros(len(differences))
-    uneven = _terms((average.points - centre) / radius)
-    # But for its level and its tilt, which a scene may have, and which would become a ramp over the mosaic.
-    plane = np.column_stack([np.ones(len(uneven)), average.points - centre])
-    uneven -= plane @ np.linalg.lstsq(plane, uneven, rcond=None)[0]
-    on_average = uneven.T @ uneven, uneven.T @ average.logs.sum(axis=1)
+    average_terms = _terms((average.points - centre) / radius)
+    # Remove level and tilt. A scene may have both, and they would become a ramp over the mosaic.
+    plane = np.column_stack([np.ones(len(average_terms)), average.points - centre])
+    average_terms -= plane @ np.linalg.lstsq(plane, average_terms, rcond=None)[0]
+    average_normal = average_terms.T @ average_terms, average_terms.T @ average.logs.sum(axis=1)
     spreads = np.full(TERMS, SHADE_SPREAD)
-    # A lamp that moves is no noise of single points: all of a frame err alike, and count as one against what we expect.
-    alike = 1.0 if mask.all() else len(differences) / frames
-    spreads[:2] = TILT_SPREAD if mask.all() else LAMP_SPREAD / np.sqrt(alike)
+    # A moving lamp is not noise of single points. It changes all points of a frame alike, so they count as one point
+    # against the priors.
+    points_as_one = 1.0 if mask.all() else len(differences) / frames
+    spreads[:2] = TILT_SPREAD if mask.all() else LAMP_SPREAD / np.sqrt(points_as_one)
     scale = LEAST_SCALE
     for _ in range(ROUNDS):
         share = (scale / average.sigma) ** 2
-        of_shade = 3 * share * on_average[0] + np.diag((scale / spreads) ** 2), share * on_average[1]
-        of_gains = alike * (scale / GAIN_SPREAD) ** 2
-        gains, sharpness, shade = _solve(frames, comparison.pair, unlike, differences, weights, of_shade, of_gains)
+        of_shade = 3 * share * average_normal[0] + np.diag((scale / spreads) ** 2), share * average_normal[1]
+        of_gains = points_as_one * (scale / GAIN_SPREAD) ** 2
+        gains, sharpness, shade = _solve(
+            frames, comparison.pair, term_differences, differences, weights, of_shade, of_gains
+        )
         first, second = comparison.pair.T
-        residuals = differences[:, :3] - (gains[first] - gains[second]) - (unlike @ shade)[:, None]
+        residuals = differences[:, :3] - (gains[first] - gains[second]) - (term_differences @ shade)[:, None]
         spread = np.abs(residuals).mean(axis=1)
         scale = max(1.4826 * float(np.median(spread)), LEAST_SCALE)
-        # Cauchy's: what lies far off hardly counts, be it a tenth of all points.
+        # Cauchy weights: outliers have little influence, even if they are a tenth of all points.
         weights = 1.0 / (1.0 + (spread / scale) ** 2)
     corrected = comparison.logs[:, 0, :3] - gains[comparison.pair[:, 0]] - (terms @ shade)[:, None]
     beyond = float(np.quantile(corrected, 0.995)) - np.log(WHITE)
@@ -123,43 +132,44 @@ def estimate_exposure(frames: int, comparison: Comparison, average: AverageView,
 def _solve(
     frames: int,
     pair: NDArray[np.int64],
-    unlike: NDArray[np.float64],
+    term_differences: NDArray[np.float64],
     differences: NDArray[np.float64],
     weights: NDArray[np.float64],
     of_shade: tuple[NDArray[np.float64], NDArray[np.float64]],
     of_gains: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return gains (n, 3), sharpness (n,) and shade (k,) of the weighted least squares.
+    """Return gains (n, 3), sharpness (n,) and shade (k,) of the weighted least squares problem.
 
-    `of_shade` is what else is known of the shade: matrix and right side of its normal equations; `of_gains` is how much
-    a gain of 1 is believed, in points. All channels have one matrix over the frames, so that one factor serves them;
-    the shade is what they share.
+    `of_shade` are the matrix and the right side of further normal equations of the shade. `of_gains` is the weight of
+    the prior "gain 1", in points. All channels have the same matrix over the frames, so one factor serves them. They
+    share the shade.
     """
     points = np.arange(len(pair))
     signs = np.concatenate([np.ones(len(pair)), -np.ones(len(pair))])
     by_frame = sparse.csr_matrix((signs, (np.tile(points, 2), pair.T.ravel())), shape=(len(pair), frames))
     weighted = sparse.diags(weights) @ by_frame
     of_points = by_frame.T @ weighted
-    usual = float(of_points.diagonal().mean())
+    mean_weight = float(of_points.diagonal().mean())
     matrix = (of_points + of_gains * sparse.identity(frames)).tocsc()
     factor = splu(matrix)
-    with_shade = np.asarray(weighted.T @ unlike)
+    with_shade = np.asarray(weighted.T @ term_differences)
     right = np.asarray(weighted.T @ differences)
     shade_solved, right_solved = factor.solve(with_shade), factor.solve(right)
-    square = 3 * (unlike.T @ (weights[:, None] * unlike) - with_shade.T @ shade_solved)
-    target = (unlike.T @ (weights[:, None] * differences[:, :3]) - with_shade.T @ right_solved[:, :3]).sum(axis=1)
+    square = 3 * (term_differences.T @ (weights[:, None] * term_differences) - with_shade.T @ shade_solved)
+    from_points = term_differences.T @ (weights[:, None] * differences[:, :3])
+    target = (from_points - with_shade.T @ right_solved[:, :3]).sum(axis=1)
     shade = np.linalg.solve(square + of_shade[0], target + of_shade[1])
     unshaded = right_solved - (shade_solved @ shade)[:, None]
     common = unshaded[:, :3].mean(axis=1, keepdims=True)
-    calmer = splu((matrix + COLOUR_PRIOR * usual * sparse.identity(frames)).tocsc())
-    gains = common + calmer.solve(matrix @ (unshaded[:, :3] - common))
-    # Detail is brighter in brighter frames; that does not make it sharper.
+    with_colour_prior = splu((matrix + COLOUR_PRIOR * mean_weight * sparse.identity(frames)).tocsc())
+    gains = common + with_colour_prior.solve(matrix @ (unshaded[:, :3] - common))
+    # Brighter frames have larger differences between pixels. That does not make them sharper.
     sharpness = unshaded[:, 3] - gains.mean(axis=1)
     return gains - gains.mean(axis=0), sharpness - sharpness.mean(), shade
 
 
 def _terms(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (..., k): the terms of the shading at points (..., 2), the middle of the field being 0, its rim 1 away."""
+    """Return (..., k): the terms of the shading at points (..., 2). The centre of the field is 0, its rim at 1."""
     x, y = points[..., 0], points[..., 1]
     powers = [x**k * y ** (degree - k) for degree in range(1, DEGREE + 1) for k in range(degree + 1)]
     return np.stack([*powers, (x * x + y * y) ** 3], axis=-1)
@@ -169,7 +179,7 @@ TERMS = sum(degree + 1 for degree in range(1, DEGREE + 1)) + 1
 
 
 def _field(mask: NDArray[np.bool_]) -> tuple[tuple[float, float], float]:
-    """Return centre and radius of what frames show, frame pixels."""
+    """Return centre and radius of the field of view, frame pixels."""
     rows, columns = np.nonzero(mask)
     x, y = float(columns.mean()), float(rows.mean())
     return (x, y), float(np.sqrt(((columns - x) ** 2 + (rows - y) ** 2).max())) + 0.5
@@ -177,46 +187,46 @@ def _field(mask: NDArray[np.bool_]) -> tuple[tuple[float, float], float]:
 
 MOST_FRAMES = 256
 FEWEST_VIEWS = 8
-"""Places that do not overlap; over fewer nothing evens out."""
+"""The least number of views that do not overlap. With fewer, the scene does not average out."""
 
-ALIKE = 4.0
-"""Neighbouring points of a scene tell the same: so many of them count as one."""
+CORRELATED_POINTS = 4.0
+"""Neighbouring points of a scene are correlated: so many of them count as one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AverageView:
-    """The middle of all frames at points of the field of view."""
+    """The median of all frames at points of the field of view."""
 
     points: NDArray[np.float64]  # (k, 2): frame pixels
-    logs: NDArray[np.float64]  # (k, 3): logarithms of the colours, each frame's own level taken out
-    sigma: float  # how sure they are, logarithmic; infinite where the frames see too little of the scene
+    logs: NDArray[np.float64]  # (k, 3): logarithms of the colours, minus the level of each frame
+    sigma: float  # standard deviation, logarithmic; infinite if the frames show too little of the scene
 
 
-def average_view(survey: Survey, mosaic_from_frame: NDArray[np.float64], seen: NDArray[np.bool_]) -> AverageView:
+def average_view(survey: Survey, mosaic_from_frame: NDArray[np.float64], valid: NDArray[np.bool_]) -> AverageView:
     """Take the median of the frames, point by point."""
-    cells = grid_of(seen, survey)
-    places = np.unique(np.linspace(0, len(mosaic_from_frame) - 1, MOST_FRAMES).round().astype(int))
+    cells = grid_of(valid, survey)
+    indices = np.unique(np.linspace(0, len(mosaic_from_frame) - 1, MOST_FRAMES).round().astype(int))
     views = _count_views(mosaic_from_frame, Outline.of_pixels(survey.width, survey.height))
     points = project_points(invert_homographies(survey.cell_from_frame), cells)
     if views < FEWEST_VIEWS or len(cells) == 0:
         return AverageView(points, np.zeros((len(points), 3)), np.inf)
-    colours = np.empty((len(places), len(cells), 3))
-    for n, place in enumerate(places):
-        colours[n] = survey.frames([int(place)])[0][cells[:, 1].astype(int), cells[:, 0].astype(int), :3]
+    colours = np.empty((len(indices), len(cells), 3))
+    for n, index in enumerate(indices):
+        colours[n] = survey.frames([int(index)])[0][cells[:, 1].astype(int), cells[:, 0].astype(int), :3]
     logs = np.where((colours >= DARKEST) & (colours <= BRIGHTEST), np.log(np.maximum(colours, 1.0)), np.nan)
-    known = np.isfinite(logs).mean(axis=(1, 2)) > 0.5
-    if known.sum() < FEWEST_VIEWS:
+    valid_frames = np.isfinite(logs).mean(axis=(1, 2)) > 0.5
+    if valid_frames.sum() < FEWEST_VIEWS:
         return AverageView(points, np.zeros((len(points), 3)), np.inf)
-    logs = logs[known] - np.nanmedian(logs[known], axis=1, keepdims=True)
+    logs = logs[valid_frames] - np.nanmedian(logs[valid_frames], axis=1, keepdims=True)
     logs = np.where(np.isfinite(logs), logs, 0.0)
     middle = np.median(logs, axis=0)
     scatter = 1.4826 * float(np.median(np.abs(logs - middle)))
-    # The median of n is surer than one by √(π / 2n).
-    return AverageView(points, middle, scatter * float(np.sqrt(np.pi / 2 * ALIKE / views)))
+    # The median of n values has a smaller standard deviation than one value, by the factor √(π / 2n).
+    return AverageView(points, middle, scatter * float(np.sqrt(np.pi / 2 * CORRELATED_POINTS / views)))
 
 
 def _count_views(mosaic_from_frame: NDArray[np.float64], outline: Outline) -> int:
-    """Return about how many frames would lie side by side where all lie."""
+    """Return approximately how many frames would lie side by side on the area of the mosaic."""
     centres = project_points(mosaic_from_frame, outline.centre[None])[:, 0]
     corners = project_points(mosaic_from_frame, outline.corners)
     side = float(np.median(np.linalg.norm(corners[:, 1] - corners[:, 0], axis=1)))

@@ -1,4 +1,4 @@
-"""Look at every frame once, reduced; and find which frames show the same places."""
+"""Read every frame once and store it reduced; find pairs of frames that show the same part of the scene."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from smalti.interchange.atomic_files import naming
 from smalti.rendering.frame_cache import FrameReader, read_exactly, write_all
 
 LONGER_SIDE = 128
-"""A frame's cells along its longer side, at most; at least half of it."""
+"""The most cells along the longer side of a frame. There are at least half as many."""
 
 SHARPNESS = 3
-"""The channel after the colours."""
+"""The channel after the three colours."""
 
 
 class Survey:
-    """Reduced frames in a file, four bytes a cell: red, green, blue, and how much fine detail there is.
+    """Reduced frames in a file, four bytes a cell: red, green, blue, amount of fine detail.
 
-    The file grows frame by frame; what an interrupted run has left in it is not looked at again.
+    The file grows frame by frame. Frames that an interrupted run has stored are not read again.
     """
 
     def __init__(self, folder: Path, numbers: list[int], width: int, height: int) -> None:
         self.width, self.height = width, height
         self.cell = cell_of(width, height)
-        """Side of a cell, frame pixels."""
+        """Side of a cell in frame pixels."""
         self.columns, self.rows = -(-width // self.cell), -(-height // self.cell)
         chosen = hashlib.sha256(repr((numbers, width, height, self.cell)).encode()).hexdigest()[:16]
         self._path = folder / f"survey-{chosen}.bin"
@@ -44,8 +44,8 @@ class Survey:
     def _record(self) -> int:
         return self.columns * self.rows * 4
 
-    def look(self, frames: FrameReader, on_frame: Callable[[], None] = lambda: None) -> None:
-        """Reduce the frames that have not been looked at."""
+    def read_frames(self, frames: FrameReader, on_frame: Callable[[], None] = lambda: None) -> None:
+        """Read and reduce the frames that are not yet stored."""
         done = min(self._path.stat().st_size // self._record if self._path.exists() else 0, len(self._numbers))
         for _ in range(done):
             on_frame()
@@ -61,19 +61,19 @@ class Survey:
                     file.seek(0, os.SEEK_END)
                 on_frame()
 
-    def frames(self, places: NDArray[np.int64] | list[int]) -> NDArray[np.uint8]:
-        """Return (n, rows, columns, 4) of the frames at these places in the order of their numbers."""
-        found = np.empty((len(places), self.rows, self.columns, 4), dtype=np.uint8)
+    def frames(self, indices: NDArray[np.int64] | list[int]) -> NDArray[np.uint8]:
+        """Return (n, rows, columns, 4) of the frames with these indices."""
+        found = np.empty((len(indices), self.rows, self.columns, 4), dtype=np.uint8)
         with self._path.open("rb") as file:
-            for n, place in enumerate(places):
-                os.preadv(file.fileno(), [found[n].data.cast("B")], int(place) * self._record)
+            for n, index in enumerate(indices):
+                os.preadv(file.fileno(), [found[n].data.cast("B")], int(index) * self._record)
         return found
 
     def reduce(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Return (rows, columns, 4); the last cells are as large as the others, the border extended into them."""
+        """Return (rows, columns, 4). All cells have one size; the frame's border is extended into the last cells."""
         gray = cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)
         detail = cv2.convertScaleAbs(cv2.Laplacian(gray, cv2.CV_16S, ksize=1))
-        # The border has no neighbours beyond: it is as sharp as what lies next to it.
+        # Border pixels lack a neighbour. They get the detail of the pixel next to them.
         detail[[0, -1]] = detail[[min(1, self.height - 1), max(self.height - 2, 0)]]
         detail[:, [0, -1]] = detail[:, [min(1, self.width - 1), max(self.width - 2, 0)]]
         colours, sharpness = (self._average(image) for image in (frame, detail))
@@ -87,14 +87,14 @@ class Survey:
 
     @property
     def cell_from_frame(self) -> NDArray[np.float64]:
-        """(3, 3): pixels of a frame to its cells."""
+        """(3, 3): from frame pixels to cells."""
         step = 1.0 / self.cell
         shift = (step - 1) / 2
         return np.array([[step, 0.0, shift], [0.0, step, shift], [0.0, 0.0, 1.0]])
 
 
 def cell_of(width: int, height: int) -> int:
-    """Return the side of a cell: the power of two that leaves a frame at most `LONGER_SIDE` of them."""
+    """Return the side of a cell: the smallest power of two with at most `LONGER_SIDE` cells along the longer side."""
     cell = 1
     while max(width, height) > cell * LONGER_SIDE:
         cell *= 2
@@ -102,18 +102,19 @@ def cell_of(width: int, height: int) -> int:
 
 
 MOST_NEIGHBOURS = 8
-"""Frames that each frame is compared with, beside the one that follows it."""
+"""The number of frames with which each frame is compared, besides its successor."""
 
 
 def find_neighbours(mosaic_from_frame: NDArray[np.float64], outline: Outline) -> NDArray[np.int64]:
-    """Return pairs (m, 2) of places whose frames overlap, i < j: some of each frame's, spread evenly over time.
+    """Return pairs (m, 2) of frame indices, i < j, of frames that overlap.
 
-    Neighbours in time are alike anyway; what a strip must agree with is the strip beside it.
+    Each frame gets some of its neighbours, spread evenly over time. Frames close in time are alike anyway; a strip must
+    agree with the strip beside it.
     """
     centres = project_points(mosaic_from_frame, outline.centre[None])[:, 0]
     corners = project_points(mosaic_from_frame, outline.corners)
     reach = np.linalg.norm(corners - centres[:, None], axis=2)
-    # Centres nearer than half a frame's diagonal: enough in common to compare.
+    # Centres nearer than this share enough of the scene to be compared.
     near = cKDTree(centres)
     chosen: set[tuple[int, int]] = set()
     for i, centre in enumerate(centres):

@@ -1,4 +1,4 @@
-"""All frames of a mosaic and where they lie; light and frame selection are computed once when needed."""
+"""The layout of a mosaic: its frames and their maps. Light and frame selection are computed once, when needed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from smalti.rendering.canvas import Canvas, frame_boxes
 from smalti.rendering.exposure import Exposure, average_view, estimate_exposure, plain_exposure
 from smalti.rendering.frame_cache import FrameCache, FramePyramid, FrameReader
 from smalti.rendering.frame_survey import Survey, find_neighbours
-from smalti.rendering.light_comparison import compare, seen_cells
+from smalti.rendering.light_comparison import compare, valid_cells
 from smalti.rendering.sampling_kernels import Feather
 from smalti.rendering.seams.patchwork import Patchwork
 from smalti.rendering.seams.seam_candidates import select_frames
 
 
 class Layout:
-    """Frames are counted by their places in the order of their numbers."""
+    """The frames of a mosaic, their maps, lens and mask.
+
+    A frame's index is its rank in the order of frame numbers.
+    """
 
     def __init__(
         self,
@@ -46,18 +49,18 @@ class Layout:
         if mask is not None and mask.shape != (height, width):
             raise UsageError(f"the mask has shape {mask.shape}, the frames have {(height, width)}: make them equal")
         maps = np.array([mosaic_from_frame[number] for number in self.numbers], dtype=np.float64).reshape(-1, 3, 3)
-        # A map times a number is the same map: let the middle of the frame be at depth 1.
+        # A map times a number is the same map. Choose the one with depth 1 at the centre of the frame.
         depths = maps[:, 2] @ np.array([(width - 1) / 2, (height - 1) / 2, 1.0])
         self.mosaic_from_frame = maps / np.where(np.isfinite(depths) & (depths != 0), depths, 1.0)[:, None, None]
         self.width, self.height = width, height
         self.lens = Lens(Outline.of_pixels(width, height)) if lens is None else lens
-        """What bends the straight pixels, of which the maps are, to those that are seen."""
+        """From undistorted pixels, which the maps take, to distorted pixels."""
         _check_lens(self.lens, width, height)
         self.mask = np.ones((height, width), dtype=np.bool_) if mask is None else mask.astype(np.bool_)
         self.feather = Feather(self.mask)
         self.sigma_px = np.array([sigma_px.get(number, 0.0) for number in self.numbers])
-        self.lasts = folder is not None
-        """Whether what is found out can be found again by another run."""
+        self.keeps_results = folder is not None
+        """Whether another run can use the intermediate results."""
         self._folder = Path(tempfile.mkdtemp(prefix="smalti-")) if folder is None else folder
         if folder is None:
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
@@ -67,7 +70,7 @@ class Layout:
 
     @property
     def folder(self) -> Path:
-        """Where intermediate results are."""
+        """The folder of the intermediate results."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -75,7 +78,7 @@ class Layout:
         return self._folder
 
     def plan(self, on_frame: Callable[[], None] = lambda: None) -> RenderPlan:
-        """Return how the frames compare, having looked at each once."""
+        """Return the comparison of the frames. The first call reads every frame once."""
         if self._plan is None:
             self._plan = make_render_plan(
                 self._frames,
@@ -93,11 +96,11 @@ class Layout:
         return self._plan
 
     def exposure(self, even_light: bool) -> Exposure:
-        """Return the light of each frame, or none that anything should be done about."""
+        """Return the light correction of each frame, or one that changes nothing."""
         return self.plan().exposure if even_light else plain_exposure(len(self.numbers), self.mask)
 
     def patchwork(self, canvas: Canvas, even_light: bool) -> Patchwork:
-        """Return which frame shows which pixel; the one asked for last is remembered."""
+        """Return which frame is drawn at which pixel. The last patchwork is kept."""
         key = (canvas, even_light)
         if self._last_patchwork is None or self._last_patchwork[0] != key:
             plan = self.plan()
@@ -115,17 +118,17 @@ class Layout:
         return self._last_patchwork[1]
 
     def frame_cache(self, canvas: Canvas, levels: int, max_bytes: int) -> FrameCache:
-        """Return the frames at the canvas' resolution, with so many levels each."""
+        """Return the frames at the resolution of the canvas, with `levels` pyramid levels each."""
         canvas_from_frame = canvas.canvas_from_frame(self.mosaic_from_frame)
 
-        def make(place: int, frame: NDArray[np.uint8]) -> FramePyramid:
-            return FramePyramid.of(self.feather.fill_hidden(frame), canvas_from_frame[place], levels)
+        def make(index: int, frame: NDArray[np.uint8]) -> FramePyramid:
+            return FramePyramid.of(self.feather.fill_masked(frame), canvas_from_frame[index], levels)
 
         shape = (self.height, self.width, 3)
         return FrameCache(self._frames, self.numbers, shape, make, self.folder, max_bytes)
 
     def boxes(self, canvas: Canvas, reach: int = 0) -> NDArray[np.int64]:
-        """Return (n, 4): where on the canvas each frame may matter; left, top, right and bottom."""
+        """Return (n, 4): left, top, right and bottom of the canvas area that each frame may affect."""
         boxes = frame_boxes(canvas.canvas_from_frame(self.mosaic_from_frame), self.lens.rim)
         return np.asarray(boxes + np.array([-reach, -reach, reach, reach]), dtype=np.int64)
 
@@ -141,7 +144,7 @@ def _check_lens(lens: Lens, width: int, height: int) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RenderPlan:
-    """How the frames compare with each other; they are counted by their places in the order of their numbers."""
+    """The light and the quality of all frames, by index."""
 
     survey: Survey
     exposure: Exposure  # as estimated
@@ -158,21 +161,21 @@ def make_render_plan(
     folder: Path,
     on_frame: Callable[[], None],
 ) -> RenderPlan:
-    """Look at every frame once, and compare those that see the same places."""
+    """Read every frame once, and compare frames that show the same part of the scene."""
     height, width = mask.shape
     survey = Survey(folder, numbers, width, height)
-    survey.look(frames, on_frame)
+    survey.read_frames(frames, on_frame)
     pairs = find_neighbours(mosaic_from_frame, lens.outline)
-    seen = seen_cells(mask, survey)
-    comparison = compare(survey, mosaic_from_frame, lens, pairs, seen)
-    exposure = estimate_exposure(len(numbers), comparison, average_view(survey, mosaic_from_frame, seen), mask)
+    valid = valid_cells(mask, survey)
+    comparison = compare(survey, mosaic_from_frame, lens, pairs, valid)
+    exposure = estimate_exposure(len(numbers), comparison, average_view(survey, mosaic_from_frame, valid), mask)
     return RenderPlan(survey, exposure, rate_frames(exposure.sharpness, sigma_px))
 
 
 def rate_frames(sharpness: NDArray[np.float64], sigma_px: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return (n,), between 0 and 1: the sharper and the more certain, the better.
 
-    `sharpness` is logarithmic; `sigma_px` is each frame's uncertainty, 0 where it is not known.
+    `sharpness` is logarithmic. `sigma_px` is the position uncertainty of each frame, 0 where it is unknown.
     """
     sharp = np.exp(0.7 * np.clip(sharpness - np.quantile(sharpness, 0.9), -1.5, 0.0))
     certain = (np.median(sigma_px) + 1.0) / (np.median(sigma_px) + 1.0 + sigma_px)

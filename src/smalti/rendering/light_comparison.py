@@ -1,4 +1,4 @@
-"""Compare the same places in different frames, and correct the light of a frame."""
+"""The light correction of a frame, and the comparison of the same scene points in two frames."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from smalti.rendering.frame_survey import Survey
 from smalti.rendering.sampling_kernels import look_up
 
 STEPS = 65
-"""Points a side of the table of the field of view; between them it is linear."""
+"""Points a side of the table over the field of view. The table is interpolated linearly."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Light:
-    """What the colours of a frame are multiplied by: a factor a channel, and one by the place in the field of view."""
+    """Factors for the colours of a frame: one for each channel, and one that depends on the position in the frame."""
 
     gains: NDArray[np.float32]  # (3,)
-    flatness: NDArray[np.float32]  # (STEPS, STEPS): over the square about the centre, row by row
-    centre: tuple[float, float]  # of the field, frame pixels
+    flatness: NDArray[np.float32]  # (STEPS, STEPS): over the square around the centre, row by row
+    centre: tuple[float, float]  # of the field of view, frame pixels
     radius: float  # half the side of the square, frame pixels
 
     def table_from_pixels(self, frame_from_pixels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return (2, 2): scale and shift of x and of y that lead from such pixels to the table's rows and columns."""
+        """Return (2, 2): scale and shift of x and of y, from these pixels to columns and rows of the table."""
         axes = []
         half = (STEPS - 1) / 2
         for axis in (0, 1):
@@ -39,30 +39,30 @@ class Light:
 
 
 POINTS_ACROSS = 14
-"""Points of a frame's grid along its longer side at which it is compared with others."""
+"""Grid points along the longer side of a frame at which it is compared with others."""
 
 ENOUGH_POINTS = 40
-"""Of a pair; with fewer the grid is made finer."""
+"""Points of a pair. With fewer, a finer grid is used."""
 
 MOST_POINTS = 400_000
-"""Of all pairs: what the light of 10,000 frames is solved from takes some 100 MB."""
+"""Points of all pairs together. For 10,000 frames, the equations of the light then take about 100 MB."""
 
 FEWEST_POINTS = 6
-"""Of a pair, however many there are."""
+"""Points of a pair, at least, however many pairs there are."""
 
 DARKEST, BRIGHTEST = 10, 245
-"""Beyond these a camera no longer tells how much light there is."""
+"""Beyond these values a camera does not measure the amount of light."""
 
-FRAMES_AT_HAND = 256
+CACHED_FRAMES = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """Points that two frames share, a row each."""
+    """Scene points that two frames share, one a row."""
 
-    pair: NDArray[np.int64]  # (m, 2): the places of the frames
-    points: NDArray[np.float64]  # (m, 2, 2): where the point is in each, frame pixels
-    logs: NDArray[np.float64]  # (m, 2, 4): logarithms of its colours and of its sharpness in each
+    pair: NDArray[np.int64]  # (m, 2): the indices of the frames
+    points: NDArray[np.float64]  # (m, 2, 2): the point in each frame, frame pixels
+    logs: NDArray[np.float64]  # (m, 2, 4): logarithms of the colours and of the sharpness in each frame
 
 
 def compare(
@@ -70,14 +70,14 @@ def compare(
     mosaic_from_frame: NDArray[np.float64],
     lens: Lens,
     pairs: NDArray[np.int64],
-    seen: NDArray[np.bool_],
+    valid: NDArray[np.bool_],
 ) -> Comparison:
-    """Compare the frames of each pair (n, 2) on a grid of the first, but where it is too dark or too bright.
+    """Compare the frames of each pair (n, 2) on a grid of the first. Skip points that are too dark or too bright.
 
-    `seen` (rows, columns) are the survey's cells that count.
+    `valid` (rows, columns) marks the valid cells of the survey.
     """
-    read = lru_cache(FRAMES_AT_HAND)(lambda place: survey.frames([place])[0])
-    grids = [_grid(seen, step) for step in _steps(survey)]
+    read = lru_cache(CACHED_FRAMES)(lambda index: survey.frames([index])[0])
+    grids = [_grid(valid, step) for step in _steps(survey)]
     cell_from_frame = survey.cell_from_frame
     frame_from_cell = invert_homographies(cell_from_frame)
     cell_from_mosaic = cell_from_frame @ invert_homographies(mosaic_from_frame)
@@ -88,15 +88,15 @@ def compare(
     for pair in pairs:
         i, j = pair
         for cells in grids:
-            # Between cells in both frames: reading there smooths, and what is smoother in one looks darker in it.
+            # Read between cells in both frames. Reading there smooths, and a frame that is smoothed more looks darker.
             in_i = cells + 0.5
             in_j = lens.bend(project_points(cell_from_mosaic[j] @ mosaic_from_cell[i], lens.straighten(in_i)))
             values = np.empty((len(cells), 2, 4))
-            inside = _read_seen(read(int(i)), seen, in_i, values[:, 0])
-            inside &= _read_seen(read(int(j)), seen, in_j, values[:, 1])
+            inside = _read_valid(read(int(i)), valid, in_i, values[:, 0])
+            inside &= _read_valid(read(int(j)), valid, in_j, values[:, 1])
             colours = values[:, :, :3]
             good = inside & (colours.min(axis=(1, 2)) >= DARKEST) & (colours.max(axis=(1, 2)) <= BRIGHTEST)
-            # Frames that share a strip only are compared on a finer grid.
+            # Frames that share only a strip are compared on a finer grid.
             if good.sum() >= ENOUGH_POINTS or cells is grids[-1]:
                 break
         kept = np.flatnonzero(good)
@@ -107,7 +107,7 @@ def compare(
     if not found:
         return Comparison(np.empty((0, 2), np.int64), np.empty((0, 2, 2)), np.empty((0, 2, 4)))
     all_pairs, points, values = (np.concatenate(part) for part in zip(*found, strict=True))
-    # One more than the sharpness: a featureless place has none.
+    # Sharpness plus 1, because the logarithm of 0 is infinite and a featureless cell has sharpness 0.
     values[:, :, 3] += 1.0
     return Comparison(all_pairs, points, np.log(values))
 
@@ -117,50 +117,50 @@ def _in_cells(lens: Lens, cell_from_frame: NDArray[np.float64]) -> Lens:
     return Lens(Outline(*corners[0], *corners[2]), lens.k1, lens.k2)
 
 
-def grid_of(seen: NDArray[np.bool_], survey: Survey) -> NDArray[np.float64]:
-    """Return (n, 2): the coarsest grid, x before y."""
-    return _grid(seen, _steps(survey)[0])
+def grid_of(valid: NDArray[np.bool_], survey: Survey) -> NDArray[np.float64]:
+    """Return (n, 2): the points of the coarsest grid, x before y."""
+    return _grid(valid, _steps(survey)[0])
 
 
 def _steps(survey: Survey) -> list[int]:
-    """Return ever finer grids' steps, in cells."""
+    """Return the steps of the grids in cells, coarsest first."""
     steps = [max(1, round(max(survey.rows, survey.columns) / POINTS_ACROSS))]
     while steps[-1] > 1:
         steps.append(steps[-1] // 2)
     return steps
 
 
-def _grid(seen: NDArray[np.bool_], step: int) -> NDArray[np.float64]:
-    """Return (n, 2): every `step`-th cell either way that is seen."""
-    rows, columns = np.nonzero(seen)
+def _grid(valid: NDArray[np.bool_], step: int) -> NDArray[np.float64]:
+    """Return (n, 2): every `step`-th valid cell in both directions."""
+    rows, columns = np.nonzero(valid)
     on_grid = (rows % step == step // 2) & (columns % step == step // 2)
     return np.stack([columns[on_grid], rows[on_grid]], axis=1).astype(np.float64)
 
 
-def seen_cells(mask: NDArray[np.bool_], survey: Survey) -> NDArray[np.bool_]:
-    """Return (rows, columns): cells that show nothing but the scene, and whose neighbours do too."""
+def valid_cells(mask: NDArray[np.bool_], survey: Survey) -> NDArray[np.bool_]:
+    """Return (rows, columns): cells that show only the scene, and whose neighbours do too."""
     rows, columns, cell = survey.rows, survey.columns, survey.cell
     whole = np.zeros((rows * cell, columns * cell), dtype=np.bool_)
     whole[: mask.shape[0], : mask.shape[1]] = mask
-    seen: NDArray[np.bool_] = whole.reshape(rows, cell, columns, cell).min(axis=(1, 3))
-    padded = np.pad(seen, 1)
+    valid: NDArray[np.bool_] = whole.reshape(rows, cell, columns, cell).min(axis=(1, 3))
+    padded = np.pad(valid, 1)
     for shift in (-1, 1):
-        seen &= np.roll(padded, shift, 0)[1:-1, 1:-1] & np.roll(padded, shift, 1)[1:-1, 1:-1]
-    return seen
+        valid &= np.roll(padded, shift, 0)[1:-1, 1:-1] & np.roll(padded, shift, 1)[1:-1, 1:-1]
+    return valid
 
 
 @compiled
-def _read_seen(
-    image: NDArray[np.uint8], seen: NDArray[np.bool_], points: NDArray[np.float64], values: NDArray[np.float64]
+def _read_valid(
+    image: NDArray[np.uint8], valid: NDArray[np.bool_], points: NDArray[np.float64], values: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """Fill `values` (n, 4) with the image at points (n, 2), linearly; tell which are among seen cells."""
+    """Fill `values` (n, 4) with the image at points (n, 2), linearly. Return which points lie among valid cells."""
     inside = np.zeros(len(points), dtype=np.bool_)
     for n in range(len(points)):
         x, y = points[n, 0], points[n, 1]
         if not (0 <= x < image.shape[1] - 1 and 0 <= y < image.shape[0] - 1):
             continue
         column, row = int(x), int(y)
-        if not (seen[row, column] and seen[row + 1, column + 1]):
+        if not (valid[row, column] and valid[row + 1, column + 1]):
             continue
         inside[n] = True
         look_up(image, x, y, values[n])

@@ -1,4 +1,4 @@
-"""The mosaic as people see it: canvas, groundwork, technique, studio, file."""
+"""Render a mosaic: canvas, layout of the frames, blend, tiles, file."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from smalti.rendering.pixel_maps import (
     map_coverage,
     map_source,
     map_uncertainty,
-    write_way_back,
+    write_frame_maps,
 )
-from smalti.rendering.tile_scheduler import FROM_PIXELS, Checkpoint, Room, TileScheduler, Tiling
+from smalti.rendering.tile_scheduler import CHECKPOINT_FROM_PIXELS, Checkpoint, MemoryBudget, TileScheduler, Tiling
 
 __all__ = ["BLENDS", "MAP_KINDS", "Blend", "Caption", "FrameReader", "MapKind", "Mosaic", "OnProgress", "Region"]
 
 OnProgress = Callable[[int, int], None]
-"""Called with the steps done and the steps in all."""
+"""Called with the number of finished steps and the number of all steps."""
 
 MAP_ROWS = 256
 DEFAULT_MEMORY = 2**30
@@ -41,9 +41,9 @@ LEAST_MEMORY = 2**29
 
 
 class Mosaic:
-    """The mosaic as it can be rendered; nothing is rendered before it is asked for.
+    """A mosaic that can be rendered in several ways. It renders only on request.
 
-    Memory stays within `memory_bytes`, whatever the size of the mosaic.
+    The memory in use stays within `memory_bytes`, whatever the size of the mosaic.
     """
 
     def __init__(
@@ -59,16 +59,17 @@ class Mosaic:
         memory_bytes: int = DEFAULT_MEMORY,
         folder: Path | None = None,
     ) -> None:
-        """Take frames of one size, a map (3, 3) for each that is to be seen, the pixels (h, w) that count in all.
+        """Take frames of one size, a map (3, 3) for each frame to draw, and the mask (h, w) of valid frame pixels.
 
-        The maps take straight pixels; `lens` says where these are seen, without one they are the same. `sigma_px` is
-        how uncertain the place of each frame is: certain ones are preferred. `folder` keeps what an
-        interrupted rendering need not do again, and is of these frames alone; without one it is lost.
+        The maps take undistorted pixels. `lens` maps these to distorted pixels; without a lens both are the same.
+        `sigma_px` is the position uncertainty of each frame; certain frames are preferred. `folder` keeps intermediate
+        results, so that an interrupted rendering can go on. It must belong to these frames alone. Without a folder the
+        results are lost.
         """
         if memory_bytes < LEAST_MEMORY:
             raise UsageError(f"memory {memory_bytes // 2**20} MB: give at least {LEAST_MEMORY // 2**20}")
         self._layout = Layout(frames, mosaic_from_frame, width, height, mask, sigma_px or {}, folder, lens)
-        self._room = Room.within(memory_bytes)
+        self._budget = MemoryBudget.within(memory_bytes)
 
     def canvas(self, scale: float = 1.0) -> Canvas:
         """Return the grid of pixels that holds all frames."""
@@ -87,7 +88,7 @@ class Mosaic:
         caption: Caption | None = None,
         on_progress: OnProgress | None = None,
     ) -> Path:
-        """Write the mosaic to a file, transparent where no frame is; the format is told by its name."""
+        """Write the mosaic to a file, transparent where no frame is. The extension of `path` selects the format."""
         path = Path(path)
         write = writer_for(path)
         check_blend(blend)
@@ -112,10 +113,10 @@ class Mosaic:
         spread: Mapping[int, NDArray[np.float64]] | None = None,
         caption: Caption | None = None,
     ) -> list[Path]:
-        """Write maps of the same geometry beside a picture: `mosaic.source.tif` beside `mosaic.png`.
+        """Write maps with the geometry of the mosaic beside it: `mosaic.source.tif` beside `mosaic.png`.
 
-        `source` is the number of a frame and 1, or 0, and comes with a file of the maps from the canvas back to each
-        frame. `spread` is needed for `uncertainty`: see `map_uncertainty`.
+        A pixel of `source` is the frame number plus 1, or 0 where no frame is. A JSON file with the maps from the
+        canvas to each frame comes with it. `uncertainty` needs `spread`: see `map_uncertainty`.
         """
         path = Path(path)
         for kind in kinds:
@@ -132,11 +133,11 @@ class Mosaic:
             write_map(target, Bands(window.width, window.height, MAP_ROWS, rows), caption or Caption(name=kind))
             written.append(target)
         if "source" in kinds:
-            written.append(write_way_back(path.with_name(f"{name}.frames.json"), self._layout, canvas, window))
+            written.append(write_frame_maps(path.with_name(f"{name}.frames.json"), self._layout, canvas, window))
         return written
 
     def maps(self, canvas: Canvas, spread: Mapping[int, NDArray[np.float64]] | None = None) -> MosaicMaps:
-        """Return the maps of a canvas, which have to fit into memory."""
+        """Return the maps of a canvas. They must fit into memory."""
         return MosaicMaps(
             map_source(self._layout, canvas, True, canvas.window),
             map_coverage(self._layout, canvas, canvas.window),
@@ -153,7 +154,7 @@ class Mosaic:
     def render(
         self, canvas: Canvas, blend: Blend = "multiband", *, even_light: bool = True, window: Window | None = None
     ) -> NDArray[np.uint8]:
-        """Return what the canvas, or a window of it, shows (h, w, 4), RGBA; it has to fit into memory."""
+        """Return the pixels of a canvas, or of a window of it, (h, w, 4), RGBA. They must fit into memory."""
         check_blend(blend)
         bands = self._bands(canvas, canvas.window if window is None else window, blend, even_light, _ignore)
         return np.concatenate(list(bands.pixels))
@@ -168,12 +169,12 @@ class Mosaic:
         checkpoint: Checkpoint | None = None,
     ) -> Bands:
         layout = self._layout
-        tiling = Tiling.of(window, self._room)
+        tiling = Tiling.of(window, self._budget)
         steps = _Steps(on_progress, len(layout.numbers) + tiling.tiles)
         layout.plan(steps.count)
         technique = technique_of(blend, canvas, layout, even_light)
-        frames = layout.frame_cache(canvas, technique.levels, self._room.frames)
-        scheduler = TileScheduler(window, technique, frames, layout.boxes(canvas, technique.reach), self._room)
+        frames = layout.frame_cache(canvas, technique.levels, self._budget.frames)
+        scheduler = TileScheduler(window, technique, frames, layout.boxes(canvas, technique.reach), self._budget)
         if checkpoint is None:
             return Bands(window.width, window.height, tiling.rows, scheduler.paint(steps.count))
         steps.count(tiling.across * len(checkpoint))
@@ -182,12 +183,13 @@ class Mosaic:
         return Bands(window.width, window.height, tiling.rows, pixels)
 
     def _checkpoint(self, canvas: Canvas, window: Window, blend: Blend, even_light: bool) -> Checkpoint | None:
-        """Return where finished bands are kept, None where it is not worth it."""
+        """Return the store of finished bands, or None where it is not worth it."""
         layout = self._layout
-        if window.width * window.height < FROM_PIXELS or not layout.lasts:
+        if window.width * window.height < CHECKPOINT_FROM_PIXELS or not layout.keeps_results:
             return None
         known = (layout.numbers, layout.mosaic_from_frame, layout.lens, layout.sigma_px, layout.mask)
-        return Checkpoint(layout.folder, canvas, window, blend, even_light, Tiling.of(window, self._room).rows, *known)
+        rows = Tiling.of(window, self._budget).rows
+        return Checkpoint(layout.folder, canvas, window, blend, even_light, rows, *known)
 
     def _map_rows(
         self,
@@ -202,20 +204,20 @@ class Mosaic:
             if kind == "coverage":
                 yield map_coverage(layout, canvas, band)
             elif kind == "source":
-                # 0 is what viewers take for nothing.
+                # Viewers treat 0 as "no data".
                 yield (map_source(layout, canvas, even_light, band) + 1).astype(np.uint32)
             else:
                 yield map_uncertainty(layout, canvas, even_light, spread, band)
 
 
 class _Steps:
-    """Counts what is done of the whole."""
+    """Counts finished steps and reports them."""
 
     def __init__(self, on_progress: OnProgress, total: int) -> None:
         self.total, self.done, self._on_progress = total, 0, on_progress
 
     def count(self, steps: int = 1) -> None:
-        """Count some more."""
+        """Count more finished steps."""
         self.done += steps
         self._on_progress(self.done, self.total)
 

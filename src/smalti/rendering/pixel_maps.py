@@ -1,4 +1,4 @@
-"""What is known of every pixel of a mosaic: the frame it is from, how many see it, how sure its place is."""
+"""Maps of a mosaic, pixel by pixel: source frame, coverage (number of frames), position uncertainty."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from smalti.rendering.seams.seam_candidates import NONE
 MapKind = Literal["source", "uncertainty", "coverage"]
 MAP_KINDS: tuple[MapKind, ...] = get_args(MapKind)
 
-WAY_BACK = (
+FRAME_MAPS_CONVENTION = (
     "A value of the source map is that of a frame below; 0 is no frame. frame_from_canvas: multiply (x, y, 1) of a "
     "pixel of the map by the 3x3 matrix and divide by the third number to get the pixel of the frame. x to the right, "
     "y down, the centre of the top-left pixel at (0, 0). Where there is a lens, this is the straight pixel: the "
@@ -33,60 +33,60 @@ WAY_BACK = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MosaicMaps:
-    """The maps of a canvas."""
+    """The three maps of a canvas."""
 
-    source: NDArray[np.int32]  # (h, w): the number of the frame, -1 where there is none
-    coverage: NDArray[np.uint16]  # (h, w): how many frames see it
-    uncertainty: NDArray[np.float32]  # (h, w): px, NaN where it is not known
+    source: NDArray[np.int32]  # (h, w): frame number, -1 where no frame is
+    coverage: NDArray[np.uint16]  # (h, w): number of frames that cover the pixel
+    uncertainty: NDArray[np.float32]  # (h, w): px, NaN where it is unknown
 
 
 def check_map_kind(name: str) -> None:
-    """Refuse what is no map."""
+    """Refuse a name that is not a map."""
     if name not in MAP_KINDS:
         raise UnknownNameError("map", name, MAP_KINDS)
 
 
 def map_source(layout: Layout, canvas: Canvas, even_light: bool, window: Window) -> NDArray[np.int32]:
-    """Return (h, w): the number of the frame that shows each pixel, -1 where there is none."""
-    places = layout.patchwork(canvas, even_light).places(window)
+    """Return (h, w): the number of the frame drawn at each pixel, -1 where no frame is."""
+    indices = layout.patchwork(canvas, even_light).indices(window)
     numbers = np.array(layout.numbers)
-    return np.where(places == NONE, -1, numbers[places]).astype(np.int32)
+    return np.where(indices == NONE, -1, numbers[indices]).astype(np.int32)
 
 
 def map_coverage(layout: Layout, canvas: Canvas, window: Window) -> NDArray[np.uint16]:
-    """Return (h, w): how many of all frames cover each pixel."""
+    """Return (h, w): the number of frames that cover each pixel."""
     counts = np.zeros((window.height, window.width), dtype=np.uint16)
     frame_from_canvas = invert_homographies(canvas.canvas_from_frame(layout.mosaic_from_frame))
     bending = bending_of(layout.lens)
-    for place, box in zip(*(found.tolist() for found in boxes_within(layout.boxes(canvas), window)), strict=True):
+    for index, box in zip(*(found.tolist() for found in boxes_within(layout.boxes(canvas), window)), strict=True):
         part = Window.between(*box)
         inside = counts[part.slices_in(window)]
-        _count(frame_from_canvas[place], bending, layout.feather.weights, part.left, part.top, inside)
+        _count(frame_from_canvas[index], bending, layout.feather.weights, part.left, part.top, inside)
     return counts
 
 
 def map_uncertainty(
     layout: Layout, canvas: Canvas, even_light: bool, spread: Mapping[int, NDArray[np.float64]], window: Window
 ) -> NDArray[np.float32]:
-    """Return (h, w): ± px of the scene point at each pixel, NaN where no frame is or nothing is known of it.
+    """Return (h, w): ± px of the scene point at each pixel, NaN where no frame is or the uncertainty is unknown.
 
-    `spread` has for each frame's number the matrix (6, 6) whose quadratic form in (1, x, y, x², xy, y²) of a straight
-    pixel is the variance of its place.
+    `spread` has a matrix (6, 6) for each frame number. Its quadratic form in (1, x, y, x², xy, y²) of an undistorted
+    pixel is the variance of the position of that pixel.
     """
     patchwork = layout.patchwork(canvas, even_light)
     forms = np.array([spread.get(number, np.full((6, 6), np.nan)) for number in layout.numbers])
     sigma = np.full((window.height, window.width), np.nan, dtype=np.float32)
-    _spread(patchwork.places(window), patchwork.frame_from_canvas, forms, window.left, window.top, sigma)
+    _spread(patchwork.indices(window), patchwork.frame_from_canvas, forms, window.left, window.top, sigma)
     return sigma
 
 
-def write_way_back(path: Path, layout: Layout, canvas: Canvas, window: Window) -> Path:
-    """Write by which map each frame's number leads from a pixel of the canvas back into the frame."""
+def write_frame_maps(path: Path, layout: Layout, canvas: Canvas, window: Window) -> Path:
+    """Write for each frame number the map from canvas pixels to frame pixels."""
     frame_from_canvas = invert_homographies(canvas.canvas_from_frame(layout.mosaic_from_frame))
     frame_from_canvas = frame_from_canvas @ window.canvas_from_window
     frame_from_canvas /= frame_from_canvas[:, 2:, 2:]
     content = {
-        "convention": WAY_BACK,
+        "convention": FRAME_MAPS_CONVENTION,
         "width": window.width,
         "height": window.height,
         "frame_width": layout.width,
@@ -120,7 +120,7 @@ def _count(
 
 @compiled
 def _spread(
-    places: NDArray[np.int32],
+    indices: NDArray[np.int32],
     frame_from_canvas: NDArray[np.float64],
     forms: NDArray[np.float64],
     left: int,
@@ -130,13 +130,13 @@ def _spread(
     terms = np.empty(6)
     for row in range(sigma.shape[0]):
         for column in range(sigma.shape[1]):
-            place = places[row, column]
-            if place == NONE:
+            index = indices[row, column]
+            if index == NONE:
                 continue
-            x, y = position(frame_from_canvas[place], left + column, top + row)
+            x, y = position(frame_from_canvas[index], left + column, top + row)
             terms[0], terms[1], terms[2], terms[3], terms[4], terms[5] = 1.0, x, y, x * x, x * y, y * y
             variance = 0.0
             for a in range(6):
                 for b in range(6):
-                    variance += terms[a] * forms[place, a, b] * terms[b]
+                    variance += terms[a] * forms[index, a, b] * terms[b]
             sigma[row, column] = np.sqrt(max(variance, 0.0)) if variance == variance else np.nan

@@ -1,8 +1,8 @@
-"""Sample a frame between its pixels, and the feather weight of a pixel.
+"""Kernels that sample a frame between its pixels, and the feather weight of a pixel.
 
-The sampling is ours because that of OpenCV is not exact: its bicubic kernel (a = -0.75) moves a ramp by up to
-0.05 pixels, and before version 5 it rounded positions to 1/32 pixel. The kernel here (Catmull and Rom, a = -0.5)
-reproduces every quadratic. A position depends on the canvas pixel alone, so tiles meet without a trace.
+OpenCV's sampling is not exact: its bicubic kernel (a = -0.75) moves a ramp by up to 0.05 pixels, and before version 5
+it rounded positions to 1/32 pixel. The kernel here (Catmull and Rom, a = -0.5) reproduces every quadratic. A position
+depends on the canvas pixel alone, so tiles meet exactly.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from smalti.geometry.outline import Outline
 from smalti.rendering.canvas import Window
 
 STEPS = 4096
-"""Of a table of how a lens bends: between them it errs by less than 1e-4 pixels, however strong the lens."""
+"""Steps of the table of a lens. Interpolation between them errs by less than 1e-4 pixels, however strong the lens."""
 
 
 class Bending(NamedTuple):
-    """A lens as kernels take it, in pixels of a frame or in such that are made of these by scales and a shift."""
+    """A lens in the form that kernels take, in frame pixels or in pixels that are scaled and shifted from these."""
 
     centre_x: float
     centre_y: float
-    per_x: float  # steps of the table, before squaring, a pixel away from the centre along x
+    per_x: float  # table steps for each pixel of distance from the centre along x, before squaring
     per_y: float
-    scales: NDArray[np.float64]  # of the distance from the centre, by its square, straight; empty where all is straight
+    scales: NDArray[np.float64]  # factors of the distance from the centre, by its undistorted square, or empty
 
 
 def bending_of(lens: Lens, pixels_from_frame: NDArray[np.float64] | None = None) -> Bending:
-    """Return the lens in pixels of a frame, or in other ones."""
+    """Return the lens in frame pixels, or in other pixels."""
     m = np.eye(3) if pixels_from_frame is None else pixels_from_frame
     (x, y), (scale_x, scale_y) = lens.outline.centre_x_y, (float(m[0, 0]), float(m[1, 1]))
     per_pixel, scales = _tabulate(lens)
@@ -48,10 +48,10 @@ def bending_of(lens: Lens, pixels_from_frame: NDArray[np.float64] | None = None)
 
 @lru_cache(64)
 def _tabulate(lens: Lens) -> tuple[float, NDArray[np.float64]]:
-    """Return the root of the steps a squared pixel, and the seen distance over the straight one at each step."""
+    """Return the root of the steps for each squared pixel, and distorted over undistorted distance at each step."""
     if lens.is_undistorted:
         return 0.0, np.empty(0)
-    # A corner is the farthest that is seen; beyond it the last scale goes on, and leads out of the frame as well.
+    # A corner has the largest distance of all. Beyond it the last factor continues, which leads out of the frame too.
     farthest = float(np.linalg.norm(lens.rim - lens.outline.centre, axis=1).max())
     distances = farthest * np.sqrt(np.arange(STEPS + 1) / STEPS)
     distorted = lens.bend(lens.outline.centre + np.outer(distances, (1.0, 0.0)))
@@ -72,7 +72,7 @@ def position(b_from_a: NDArray[np.float64], x: float, y: float) -> tuple[float, 
 def distorted_position(
     pixels_from_canvas: NDArray[np.float64], bending: Bending, x: float, y: float
 ) -> tuple[float, float]:
-    """Return the pixel of a frame in which a point of the canvas is seen: straight by its map, then by the lens."""
+    """Return the distorted frame pixel of a canvas point: first the map, then the lens."""
     undistorted_x, undistorted_y = position(pixels_from_canvas, x, y)
     last = len(bending.scales) - 1
     if last < 0:
@@ -88,7 +88,7 @@ def distorted_position(
 
 @compiled
 def brighten(flatness: NDArray[np.float32], table_from_pixels: NDArray[np.float64], x: float, y: float) -> np.float32:
-    """Return what makes up for the light that a pixel's place in the field of view takes away."""
+    """Return the factor that undoes the shading at a pixel."""
     last = flatness.shape[0] - 1
     u = min(max(table_from_pixels[0, 0] * x + table_from_pixels[0, 1], 0.0), last - 1e-6)
     v = min(max(table_from_pixels[1, 0] * y + table_from_pixels[1, 1], 0.0), last - 1e-6)
@@ -103,7 +103,7 @@ def brighten(flatness: NDArray[np.float32], table_from_pixels: NDArray[np.float6
 
 @compiled
 def cubic(pixels: NDArray[np.uint8], x: float, y: float) -> tuple[np.float32, np.float32, np.float32]:
-    """Return the colour between pixels; beyond the border it is that of the border."""
+    """Return the bicubic interpolation between pixels. Beyond the border the colour of the border continues."""
     height, width = pixels.shape[0], pixels.shape[1]
     x, y = min(max(x, -0.5), width - 0.5), min(max(y, -0.5), height - 0.5)
     first_x, first_y = int(np.floor(x)), int(np.floor(y))
@@ -132,7 +132,7 @@ def cubic(pixels: NDArray[np.uint8], x: float, y: float) -> tuple[np.float32, np
 
 @compiled
 def linear(pixels: NDArray[np.uint8], x: float, y: float) -> tuple[np.float32, np.float32, np.float32]:
-    """Return the colour between pixels, cheaper; enough where neighbours hardly differ."""
+    """Return the bilinear interpolation, which is faster and enough where neighbours hardly differ."""
     height, width = pixels.shape[0], pixels.shape[1]
     x, y = min(max(x, 0.0), width - 1.0), min(max(y, 0.0), height - 1.0)
     first_x, first_y = min(int(x), max(width - 2, 0)), min(int(y), max(height - 2, 0))
@@ -150,7 +150,7 @@ def linear(pixels: NDArray[np.uint8], x: float, y: float) -> tuple[np.float32, n
 
 @compiled
 def look_up(image: NDArray[np.uint8], x: float, y: float, values: NDArray[Any]) -> None:
-    """Fill `values` (4,) with a reduced frame (h, w, 4) between its cells, linearly."""
+    """Fill `values` (4,) with a reduced frame (h, w, 4), interpolated linearly between its cells."""
     height, width = image.shape[0], image.shape[1]
     x, y = min(max(x, 0.0), width - 1.0), min(max(y, 0.0), height - 1.0)
     column, row = min(int(x), max(width - 2, 0)), min(int(y), max(height - 2, 0))
@@ -173,43 +173,43 @@ def _cubic_weights(t: np.float32) -> tuple[np.float32, np.float32, np.float32, n
     return before, one - before - second - after, second, after
 
 
-# A covered pixel on the very border still counts, if no other frame is there.
+# A covered pixel on the border itself still counts if no other frame is there.
 _LEAST_WEIGHT = 1e-6
 
 
 class Feather:
-    """The weight of every pixel of a frame; the mask, and so the weights, are common to all frames."""
+    """The weight of every pixel of a frame. All frames share the mask, and so the weights."""
 
     def __init__(self, mask: NDArray[np.bool_]) -> None:
         if not mask.any():
             raise InputError("the mask hides every pixel of the frames: give one that leaves something to see")
         padded = np.pad(mask, 1)
-        # Pixels have an extent: the border runs half a pixel before the first hidden centre.
+        # Pixels have an extent: the border runs half a pixel before the centre of the first masked pixel.
         inside = _distance(padded) - 0.5
         signed = np.where(padded, inside, 0.5 - _distance(~padded))
         self.weights = np.asarray(signed / inside.max(), dtype=np.float32)
-        """(h + 2, w + 2): from 1 in the middle to 0 on the border and below outside, with a border of one pixel."""
+        """(h + 2, w + 2): 1 in the middle, 0 on the border, negative outside; with a border of one pixel."""
         self.is_solid = bool(mask.all())
-        """Whether frames have no hidden pixels."""
-        self._hidden, self._nearest_seen = _match_hidden(mask)
+        """Whether frames have no masked pixels."""
+        self._masked, self._nearest_valid = _match_masked(mask)
 
     def weigh(
         self, frame_from_canvas: NDArray[np.float64], window: Window, lens: Lens | None = None
     ) -> NDArray[np.float32]:
-        """Return the frame's weight (h, w) at the window's pixels: 0 outside the mask, more than 0 inside."""
+        """Return the frame's weight (h, w) at the window's pixels: 0 outside the mask, positive inside."""
         weights = np.zeros((window.height, window.width), dtype=np.float32)
         height, width = self.weights.shape[0] - 2, self.weights.shape[1] - 2
         bending = bending_of(lens or Lens(Outline.of_pixels(width, height)))
         _fill(self.weights, frame_from_canvas, bending, window.left, window.top, weights)
         return weights
 
-    def fill_hidden(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Give hidden pixels the colour of the nearest seen one, lest interpolation draws the mask's edge in."""
-        if len(self._hidden) == 0:
+    def fill_masked(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Give masked pixels the colour of the nearest valid one, so that interpolation does not draw the mask."""
+        if len(self._masked) == 0:
             return frame
         filled = frame.copy()
         colours = filled.reshape(-1, 3)
-        colours[self._hidden] = colours[self._nearest_seen]
+        colours[self._masked] = colours[self._nearest_valid]
         return filled
 
 
@@ -234,7 +234,7 @@ def weight_at(weights: NDArray[np.float32], x: float, y: float) -> np.float32:
 
 @compiled
 def covers(weights: NDArray[np.float32], x: float, y: float) -> bool:
-    """Tell whether a point of the frame lies inside the mask; the same as a positive weight, but cheaper."""
+    """Tell whether a point of the frame lies inside the mask. This is the same as a positive weight, but faster."""
     height, width = weights.shape[0] - 2, weights.shape[1] - 2
     if not (-0.500001 <= x <= width - 0.499999 and -0.500001 <= y <= height - 0.499999):
         return False
@@ -264,8 +264,8 @@ def _distance(mask: NDArray[np.bool_]) -> NDArray[np.float32]:
     return np.asarray(distances, dtype=np.float32)
 
 
-def _match_hidden(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the hidden pixels, and for each the nearest one seen, as flat indices."""
+def _match_masked(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the masked pixels, and for each the nearest valid one, as flat indices."""
     hidden = np.flatnonzero(~mask)
     if len(hidden) == 0:
         return hidden, hidden

@@ -1,4 +1,4 @@
-"""Paint tiles on all cores in bounded memory, and keep finished bands so that an interrupted rendering goes on."""
+"""Paint tiles on all cores in bounded memory, and store finished bands so that an interrupted rendering can go on."""
 
 from __future__ import annotations
 
@@ -24,45 +24,45 @@ TILE_WIDTH = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """How much memory each part of the work may take, in bytes."""
+class MemoryBudget:
+    """The memory that each part of the work may take, in bytes."""
 
-    frames: int  # decoded, and kept for tiles to come
-    chunk: int  # decoded and on their way into tiles; there are two
+    frames: int  # decoded, and kept for later tiles
+    chunk: int  # decoded, on the way into tiles; there are two chunks
     paintings: int
-    bands: int  # finished rows on their way into the file
+    bands: int  # finished rows on the way into the file
 
     @classmethod
-    def within(cls, memory_bytes: int) -> Room:
-        """Divide what is left beside the program itself."""
+    def within(cls, memory_bytes: int) -> MemoryBudget:
+        """Divide the memory that the program itself leaves."""
         free = max(memory_bytes - PROGRAM_BYTES, memory_bytes // 4)
         return cls(frames=free // 4, chunk=free // 12, paintings=free * 3 // 10, bands=free // 4)
 
 
 PROGRAM_BYTES = 320 * 2**20
-"""Python, its libraries, compiled code."""
+"""Memory of Python, its libraries and compiled code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """How a window of the canvas is cut: into bands as wide as itself, and those into tiles."""
+    """The division of a canvas window into bands of full width, and of these into tiles."""
 
     rows: int  # of a band, a power of two from 64 to 2048
     across: int  # tiles of a band
     bands: int
 
     @classmethod
-    def of(cls, window: Window, room: Room) -> Tiling:
-        """Make bands as high as there is room for: while one is painted, the one before is written."""
+    def of(cls, window: Window, budget: MemoryBudget) -> Tiling:
+        """Make bands as high as the memory allows. While one is painted, the one before is written."""
         rows = 64
-        # The next size up has to fit three times: painted, handed on, encoded.
-        while rows < 2048 and rows < window.height and 3 * 4 * 2 * rows * window.width <= room.bands:
+        # The next size must fit three times: one band is painted, one handed over, one encoded.
+        while rows < 2048 and rows < window.height and 3 * 4 * 2 * rows * window.width <= budget.bands:
             rows *= 2
         return cls(rows, -(-window.width // TILE_WIDTH), -(-window.height // rows))
 
     @property
     def tiles(self) -> int:
-        """How many there are in all."""
+        """The number of all tiles."""
         return self.across * self.bands
 
 
@@ -70,15 +70,15 @@ class TileScheduler:
     """Paints a window of the canvas band by band."""
 
     def __init__(
-        self, window: Window, technique: Technique, frames: FrameCache, boxes: NDArray[np.int64], room: Room
+        self, window: Window, technique: Technique, frames: FrameCache, boxes: NDArray[np.int64], budget: MemoryBudget
     ) -> None:
-        """Take where each frame may matter: (n, 4), left, top, right and bottom on the canvas."""
-        self._window, self._technique, self._frames, self._room = window, technique, frames, room
+        """Take the area (n, 4) that each frame may affect: left, top, right and bottom on the canvas."""
+        self._window, self._technique, self._frames, self._budget = window, technique, frames, budget
         self._boxes = boxes
-        self._tiling = Tiling.of(window, room)
+        self._tiling = Tiling.of(window, budget)
 
     def paint(self, on_tile: Callable[[int], None], first_band: int = 0) -> Iterator[NDArray[np.uint8]]:
-        """Yield the bands from the top, (band_height, width, 4); `on_tile` is told how many tiles were finished."""
+        """Yield the bands from the top, (band_height, width, 4). Call `on_tile` with the number of finished tiles."""
         rows = self._tiling.rows
         rest = Window.between(
             self._window.left, self._window.top + first_band * rows, self._window.right, self._window.bottom
@@ -94,18 +94,18 @@ class TileScheduler:
                 yield image
 
     def _groups(self, band: Window) -> Iterator[list[Window]]:
-        """Cut a band into tiles, and those into groups that are painted at a time."""
-        most = max(1, int(self._room.paintings / (self._technique.bytes_per_pixel * band.height * TILE_WIDTH)))
+        """Cut a band into tiles, and these into groups that are painted together."""
+        most = max(1, int(self._budget.paintings / (self._technique.bytes_per_pixel * band.height * TILE_WIDTH)))
         tiles = list(band.tiles(TILE_WIDTH, band.height))
         return (tiles[start : start + most] for start in range(0, len(tiles), most))
 
     def _paint_group(self, group: Sequence[Window], pool: ThreadPoolExecutor) -> list[NDArray[np.uint8]]:
         paintings = list(pool.map(self._technique.painter, group))
-        wanted = [set(painting.places) for painting in paintings]
+        wanted = [set(painting.indices) for painting in paintings]
         around = _around(group)
 
-        def is_wanted_later(place: int) -> bool:
-            _, _, right, bottom = self._boxes[place]
+        def is_wanted_later(index: int) -> bool:
+            _, _, right, bottom = self._boxes[index]
             return bool(bottom > around.bottom or (right > around.right and around.right < self._window.right))
 
         adding: list[Future[None]] = []
@@ -113,9 +113,9 @@ class TileScheduler:
             # While these frames are painted, the next ones are decoded.
             _finish(adding)
             adding = [
-                pool.submit(_add_all, painting, [(place, frame) for place, frame in chunk if place in places])
-                for painting, places in zip(paintings, wanted, strict=True)
-                if any(place in places for place, _ in chunk)
+                pool.submit(_add_all, painting, [(index, frame) for index, frame in chunk if index in indices])
+                for painting, indices in zip(paintings, wanted, strict=True)
+                if any(index in indices for index, _ in chunk)
             ]
         _finish(adding)
         return list(pool.map(lambda painting: painting.finish(), paintings))
@@ -123,10 +123,10 @@ class TileScheduler:
     def _chunks(self, frames: Iterator[tuple[int, FramePyramid]]) -> Iterator[list[tuple[int, FramePyramid]]]:
         chunk: list[tuple[int, FramePyramid]] = []
         size = 0
-        for place, frame in frames:
-            chunk.append((place, frame))
+        for index, frame in frames:
+            chunk.append((index, frame))
             size += frame.nbytes
-            if size >= self._room.chunk:
+            if size >= self._budget.chunk:
                 yield chunk
                 chunk, size = [], 0
         if chunk:
@@ -134,8 +134,8 @@ class TileScheduler:
 
 
 def _add_all(painting: Painting, frames: Sequence[tuple[int, FramePyramid]]) -> None:
-    for place, frame in frames:
-        painting.add(place, frame)
+    for index, frame in frames:
+        painting.add(index, frame)
 
 
 def _finish(futures: Sequence[Future[None]]) -> None:
@@ -148,25 +148,25 @@ def _around(tiles: Sequence[Window]) -> Window:
     return Window.between(tiles[0].left, tiles[0].top, tiles[-1].right, tiles[-1].bottom)
 
 
-FROM_PIXELS = 50_000_000
-"""Smaller mosaics take less than a minute: they are begun anew."""
+CHECKPOINT_FROM_PIXELS = 50_000_000
+"""Smaller mosaics take less than a minute. They are started again from the beginning."""
 
 PIECES = 8
-"""Of a band, packed on all cores."""
+"""Parts of a band, which are compressed on all cores."""
 
 
 class Checkpoint:
-    """A folder with a file a band; bands are kept in their order."""
+    """A folder with one file for each finished band, in order."""
 
     def __init__(self, folder: Path, *identity: object) -> None:
-        """Take all that the bands depend on: with anything else they are others."""
+        """Take everything that the bands depend on. Each combination has its own folder."""
         digest = hashlib.sha256()
         for part in identity:
             digest.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
         self._folder = folder / f"bands-{digest.hexdigest()[:16]}"
 
     def __len__(self) -> int:
-        """Return how many bands from the first on are kept."""
+        """Return the number of stored bands, counted from the first."""
         count = 0
         while self._path(count).exists():
             count += 1
@@ -175,7 +175,7 @@ class Checkpoint:
     def resume(
         self, shapes: Sequence[tuple[int, int, int]], paint: Callable[[int], Iterator[NDArray[np.uint8]]]
     ) -> Iterator[NDArray[np.uint8]]:
-        """Yield the bands that are kept, then those that `paint` makes from a number on, kept before they are given."""
+        """Yield the stored bands, then those that `paint` makes from a band number on; store each before that."""
         done = len(self)
         for number in range(done):
             yield _unpack(self._path(number).read_bytes(), shapes[number])
@@ -185,7 +185,7 @@ class Checkpoint:
                 yield band
 
     def clear(self) -> None:
-        """Keep nothing any more: the file is whole."""
+        """Remove all bands, because the file is complete."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _keep(self, number: int, pieces: list[bytes]) -> None:

@@ -1,1 +1,1 @@
-"""The annotator's page over HTTP, on this machine unless told otherwise."""
+"""The annotator's page over HTTP, by default only on this machine."""

@@ -22,14 +22,14 @@ from smalti.server.security import Gate, Guard
 
 
 def make_app(dispatcher: Dispatcher, guard: Guard, page: Mapping[str, PageFile] | None = None) -> FastAPI:
-    """Return the application of a desk; `page` holds the page's files, by default those that were built."""
+    """Return the application of a dispatcher. `page` is the folder of the page's files, by default the built ones."""
     app = FastAPI(
         title="Smalti",
         version=__version__,
         openapi_url="/api/openapi.json",
         docs_url=None,
         redoc_url=None,
-        # Nothing is measured for others, whatever the environment says.
+        # No telemetry, whatever the environment says.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.include_router(make_routes(dispatcher))
@@ -42,7 +42,7 @@ def make_app(dispatcher: Dispatcher, guard: Guard, page: Mapping[str, PageFile] 
 
 
 def _sending(file: PageFile) -> Callable[[Request], Awaitable[Response]]:
-    headers = {"Cache-Control": "public, max-age=31536000, immutable"} if file.lasting else {}
+    headers = {"Cache-Control": "public, max-age=31536000, immutable"} if file.immutable else {}
 
     async def send(request: Request) -> Response:
         return Response(file.content, media_type=file.media_type, headers=headers)
@@ -63,20 +63,20 @@ MEDIA_TYPES = {
 }
 
 HASHED = re.compile(r"-[\w-]{8}\.\w+$")
-"""Names by which a file never changes its content: vite puts a hash into them."""
+"""Names of files whose content never changes: vite puts a hash into them."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageFile:
-    """A file as it is sent."""
+    """A file in the form in which it is sent."""
 
     content: bytes
     media_type: str
-    lasting: bool  # the browser need never ask again
+    immutable: bool  # the browser need not ask again
 
 
 def read_page(folder: Traversable | None = None) -> dict[str, PageFile]:
-    """Return the files of the page by their paths in an address, `/` for the page itself."""
+    """Return the files of the page by path; `/` is the page itself."""
     folder = resources.files("smalti.server") / "page" if folder is None else folder
     if not (folder / "index.html").is_file():
         raise InputError(f"{folder}: the page was not built: run `make page`")

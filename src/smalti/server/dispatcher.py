@@ -27,15 +27,15 @@ T = TypeVar("T")
 logger = logging.getLogger("uvicorn.error")
 
 PATIENCE_SECONDS = 0.4
-"""For work, and again for the session, to end when the program does."""
+"""Time for work to end when the program ends, and again for the session."""
 
 
 class NotReadyError(SmaltiError):
-    """There is no session: it is being prepared, or could not be, or the program ends."""
+    """There is no session: it is being prepared, its preparation failed, or the program ends."""
 
 
 class ConflictError(SmaltiError):
-    """Somebody else was faster; carries what they said."""
+    """Somebody else was faster. It carries their change."""
 
     def __init__(self, conflict: Conflict) -> None:
         super().__init__(conflict.explanation)
@@ -43,10 +43,12 @@ class ConflictError(SmaltiError):
 
 
 class Dispatcher:
-    """Takes what is asked to the thread that does it, and tells every open page what has changed."""
+    """Passes requests to the right thread, and tells every open page what has changed."""
 
-    def __init__(self, name: str, source: str, queue: Queue, *, edition: str, beside: Progress | None = None) -> None:
-        """`edition` names this run of the program; `beside` shows progress outside the page too."""
+    def __init__(
+        self, name: str, source: str, queue: Queue, *, edition: str, other_progress: Progress | None = None
+    ) -> None:
+        """`edition` names this run of the program. `other_progress` shows progress outside the page too."""
         self.edition = edition
         self.bulletin = Bulletin(Notice(revision=0, stage=Stage.PREPARING, progress=None))
         self._waiting = State(revision=0, stage=Stage.PREPARING, name=name, source=source, queue=queue)
@@ -54,84 +56,84 @@ class Dispatcher:
         self._stage = Stage.PREPARING
         self._progress: messages.Progress | None = None
         self._failure: str | None = None
-        self._shown = PageProgress(self._advance, Silence() if beside is None else beside)
+        self._shown = PageProgress(self._advance, Silence() if other_progress is None else other_progress)
         self._threads = Threads()
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a session to ask."""
+        """Whether there is a session."""
         return self._session is not None
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the project, None where there is no session."""
+        """The folder of the project; None without a session."""
         return None if self._session is None else self._session.project.folder
 
     def open(self, opening: Opening) -> Future[None]:
-        """Begin to open the session, which takes long; what goes wrong is shown, and is the future's.
+        """Begin to open the session, which takes long. An error is shown, and is in the future.
 
-        `opening` is given where to show its progress, and what to call whenever the session has changed.
+        `opening` is called with the progress to use, and with a function to call whenever the session has changed.
         """
         return self._threads.engine.submit(lambda: self._open(opening))
 
     async def state(self) -> State:
-        """Return the state, also where there is no session yet."""
+        """Return the state, with or without a session."""
         if self._session is None:
-            return self.tell(self._waiting)
-        return self.tell(await self.ask(lambda session: session.state()))
+            return self.with_stage(self._waiting)
+        return self.with_stage(await self.ask(lambda session: session.state()))
 
-    def tell(self, state: State) -> State:
-        """Return the session's state with what the program is doing just now."""
+    def with_stage(self, state: State) -> State:
+        """Return the session's state with the current stage of the program."""
         progress = state.progress if self._progress is None else self._progress
         return state.model_copy(update={"stage": self._stage, "progress": progress, "failure": self._failure})
 
     async def ask(self, do: Callable[[Session], T]) -> T:
-        """Have something done by the engine, where one thing is done after the other."""
+        """Run something in the engine's thread, one thing after the other."""
         session = self._ready()
         return await self._await(self._threads.engine.submit(lambda: do(session)))
 
     async def change(self, do: Callable[[Session], T]) -> T:
-        """Have something changed, unless somebody else changed it first."""
+        """Run a change, unless somebody else changed the same first."""
 
         def attempt(session: Session) -> T:
             try:
                 return do(session)
             except ChangedMeanwhileError as error:
                 conflict = session.conflict(error)
-                raise ConflictError(conflict.model_copy(update={"state": self.tell(conflict.state)})) from None
+                raise ConflictError(conflict.model_copy(update={"state": self.with_stage(conflict.state)})) from None
 
         return await self.ask(attempt)
 
     async def consult(self, do: Callable[[Session], T]) -> T:
-        """Have an opinion formed, which an answer need not wait for."""
+        """Ask the matcher, in a thread that no answer waits for."""
         session = self._ready()
         return await self._await(self._threads.opinions.submit(lambda: do(session)))
 
     async def fetch(self, do: Callable[[Session], T]) -> T:
-        """Have a picture made, without waiting for the engine."""
+        """Make a picture, without waiting for the engine."""
         session = self._ready()
         return await self._await(self._threads.pictures.submit(lambda: do(session)))
 
     async def export(self, do: Callable[[Session], T]) -> T:
-        """Have a file made."""
+        """Make a file."""
         session = self._ready()
-        return await self._await(self._threads.aside.submit(lambda: do(session)))
+        return await self._await(self._threads.background.submit(lambda: do(session)))
 
     async def finish(self) -> State:
-        """Begin to finish and render the mosaic, unless that is being done."""
+        """Begin to finish and render the mosaic, unless this is already running."""
         session = self._ready()
         if self._stage is not Stage.FINISHING:
             self._enter(Stage.FINISHING)
-            self._threads.aside.submit(lambda: self._finish(session))
+            self._threads.background.submit(lambda: self._finish(session))
         return await self.state()
 
     async def leave(self) -> None:
-        """Send the pages away, and after a moment whoever still waits for something."""
+        """Disconnect the pages, and after a short time all waiting requests."""
         self.bulletin.close()
         await self._threads.leave()
 
     def close(self, patience_seconds: float = PATIENCE_SECONDS) -> bool:
-        """End the work and let go of the session; say whether both ended in time."""
+        """End the work and close the session. Return whether both ended in time."""
         self.bulletin.close()
         return self._threads.close(lambda: None if self._session is None else self._session.close(), patience_seconds)
 
@@ -199,7 +201,7 @@ def _describe(error: Exception) -> str:
 
 
 GRACE_SECONDS = 0.3
-"""For what is waited for, when the program ends."""
+"""Time for waiting requests when the program ends."""
 
 
 class Worker:
@@ -210,30 +212,30 @@ class Worker:
         self.pending: set[Future[Any]] = set()
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
-        """Have something done when all before it is."""
+        """Run something after everything submitted before it."""
         future = self._pool.submit(work)
         self.pending.add(future)
         future.add_done_callback(self.pending.discard)
         return future
 
     def stop(self) -> None:
-        """Begin nothing more."""
+        """Start nothing more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 class Threads:
-    """The engine's thread; one each for opinions and pictures, which no answer waits for; one for long work."""
+    """The engine's thread; one each for matching and pictures, which no answer waits for; one for long work."""
 
     def __init__(self) -> None:
         self.engine = Worker("engine")
         self.opinions = Worker("opinions")
         self.pictures = Worker("pictures")
-        self.aside = Worker("aside")
+        self.background = Worker("background")
         self.are_ending = False
         self._awaited: set[asyncio.Future[Any]] = set()
 
     async def wait_for(self, future: Future[T]) -> T:
-        """Return what becomes of work; cancelled if the program ends before it does."""
+        """Return the result of work. It is cancelled if the program ends first."""
         waiting = asyncio.wrap_future(future)
         self._awaited.add(waiting)
         try:
@@ -242,7 +244,7 @@ class Threads:
             self._awaited.discard(waiting)
 
     async def leave(self) -> None:
-        """Take nothing more on, and wait no longer than a moment for what is being done."""
+        """Accept nothing more, and wait a short time for the running work."""
         self.are_ending = True
         if self._awaited:
             _, late = await asyncio.wait(set(self._awaited), timeout=GRACE_SECONDS)
@@ -250,9 +252,9 @@ class Threads:
                 waiting.cancel()
 
     def close(self, last: Callable[[], None], patience_seconds: float) -> bool:
-        """End all work and do a last thing; return False where that takes too long, and a thread is still at it."""
+        """End all work and do a last thing. Return False if that takes too long and a thread is still running."""
         self.are_ending = True
-        workers = (self.engine, self.opinions, self.pictures, self.aside)
+        workers = (self.engine, self.opinions, self.pictures, self.background)
         for worker in workers:
             worker.stop()
         if wait([future for worker in workers for future in list(worker.pending)], patience_seconds).not_done:

@@ -27,7 +27,7 @@ _OF_ROUTING = {
 
 
 def refusals(*more: HTTPStatus) -> dict[int | str, dict[str, Any]]:
-    """Return how a route's errors look, for the description of the interface."""
+    """Return the error responses of a route, for the description of the interface."""
     always = (
         *(HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
         *(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
@@ -42,7 +42,7 @@ def refusals(*more: HTTPStatus) -> dict[int | str, dict[str, Any]]:
 
 
 def explain_errors(app: FastAPI) -> None:
-    """Have every error of the application answered in words."""
+    """Answer every error of the application in words."""
     app.add_exception_handler(SmaltiError, _explain)
     app.add_exception_handler(RequestValidationError, _explain_request)
     app.add_exception_handler(HTTPException, _explain_routing)
@@ -50,7 +50,7 @@ def explain_errors(app: FastAPI) -> None:
 
 
 def not_found(error: SmaltiError) -> HTTPException:
-    """Return the error of something that is asked for by number and is not there."""
+    """Return the error of something that is asked for by number and does not exist."""
     return HTTPException(HTTPStatus.NOT_FOUND, str(error))
 
 
@@ -72,13 +72,13 @@ async def _explain_request(request: Request, error: Exception) -> Response:
 async def _explain_routing(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     status = HTTPStatus(error.status_code)
-    said = error.detail if error.detail != status.phrase else ""
-    words = said if status is HTTPStatus.NOT_FOUND and said else _OF_ROUTING.get(status, error.detail)
+    detail = error.detail if error.detail != status.phrase else ""
+    words = detail if status is HTTPStatus.NOT_FOUND and detail else _OF_ROUTING.get(status, error.detail)
     return refuse(Objection(status, words), error.headers)
 
 
 async def _admit_fault(request: Request, error: Exception) -> Response:
-    # This response passes outside the gate. The error itself goes on to the server's log.
+    # This response does not pass the gate. The error itself goes to the server's log.
     objection = Objection(
         HTTPStatus.INTERNAL_SERVER_ERROR, "something is wrong in Smalti itself; the terminal tells more"
     )
@@ -86,7 +86,7 @@ async def _admit_fault(request: Request, error: Exception) -> Response:
 
 
 class ExactRoute(APIRoute):
-    """A route whose body must be of the types that the message names; by itself pydantic would turn "7" into 7."""
+    """A route whose body must have exactly the types of the message. By itself pydantic would turn "7" into 7."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the route's handler with the check before it."""

@@ -1,4 +1,4 @@
-"""Tell every open page what has changed, as server-sent events; progress among it."""
+"""Tell every open page what has changed, including progress, as server-sent events."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from smalti.progress import Progress, Step
 
 KEEP_ALIVE_SECONDS = 15.0
 PROGRESS_SECONDS = 0.2
-"""Between two notices of which only the progress differs."""
+"""Time between two notices that differ only in progress."""
 
 RETRY_MILLISECONDS = 1000
-"""After which a page that lost the connection asks again."""
+"""Time after which a page that lost the connection asks again."""
 
 
 class Bulletin:
-    """The latest notice, and the pages that wait for the next; any thread may post.
+    """The latest notice, and the pages that wait for the next. Any thread may post.
 
-    A page that is slower than the changes misses some, never the last one.
+    A page that is slower than the changes misses some, but never the last one.
     """
 
     def __init__(self, first: Notice) -> None:
@@ -33,23 +33,23 @@ class Bulletin:
 
     @property
     def readers(self) -> int:
-        """How many pages are open."""
+        """The number of open pages."""
         return len(self._readers)
 
     def post(self, notice: Notice) -> None:
-        """Put up another notice; one that reads the same says that something else has changed."""
+        """Post a notice. If its text has not changed, something else has."""
         with self._lock:
             self._latest = notice
             self._wake()
 
     def close(self) -> None:
-        """Send all readers away; what was posted before still reaches them."""
+        """Disconnect all readers. They still get what was posted before."""
         with self._lock:
             self._closed = True
             self._wake()
 
     async def read(self) -> AsyncIterator[Notice | None]:
-        """Yield the latest notice now and after every change, and None where nothing changes for a while."""
+        """Yield the latest notice now and after every change, and None if nothing changes for a while."""
         reader = _Reader()
         with self._lock:
             self._readers.add(reader)
@@ -84,7 +84,7 @@ async def write_events(bulletin: Bulletin) -> AsyncIterator[str]:
 
 
 class _Reader:
-    """A page's place in the event loop, to be woken from any thread."""
+    """A page's event in the event loop, which any thread may set."""
 
     def __init__(self) -> None:
         self.changed = asyncio.Event()
@@ -103,24 +103,24 @@ class _Reader:
 
 
 def _is_same_stage(one: Notice, other: Notice) -> bool:
-    """Return whether two notices differ by their progress alone."""
+    """Return whether two notices differ only in progress."""
     return (one.revision, one.stage) == (other.revision, other.stage) and one.progress != other.progress
 
 
 class PageProgress:
     """Passes every stage on as a message.
 
-    `show` may raise KeyboardInterrupt, which ends the work as Ctrl-C would: between two steps.
+    `show` may raise KeyboardInterrupt, which ends the work between two steps, as Ctrl-C would.
     """
 
-    def __init__(self, show: Callable[[messages.Progress], None], beside: Progress) -> None:
+    def __init__(self, show: Callable[[messages.Progress], None], other_progress: Progress) -> None:
         self._show = show
-        self._beside = beside
+        self._other_progress = other_progress
 
     @contextmanager
     def stage(self, name: str, total: int) -> Iterator[Step]:
         """Show a stage of `total` parts."""
-        with self._beside.stage(name, total) as step_beside:
+        with self._other_progress.stage(name, total) as step_beside:
             finished = 0
 
             def step(done: int = 1) -> None:
@@ -133,5 +133,5 @@ class PageProgress:
             yield step
 
     def say(self, message: str) -> None:
-        """Tell it beside the page."""
-        self._beside.say(message)
+        """Show it outside the page."""
+        self._other_progress.say(message)

@@ -46,7 +46,7 @@ EVENTS: dict[int | str, dict[str, Any]] = {
 
 
 def make_routes(dispatcher: Dispatcher) -> APIRouter:
-    """Return the routes to look, and those to change something."""
+    """Return the routes that read, and those that change something."""
     router = APIRouter(prefix="/api", responses=refusals(), route_class=ExactRoute)
     _add_looks(router, dispatcher)
     _add_pairs(router, dispatcher)
@@ -58,7 +58,7 @@ def make_routes(dispatcher: Dispatcher) -> APIRouter:
 def _add_looks(router: APIRouter, dispatcher: Dispatcher) -> None:
     @router.get("/state")
     async def state() -> State:
-        """Return everything above the two frames, and what can be done."""
+        """Return the numbers above the two frames, and the possible actions."""
         return await dispatcher.state()
 
     @router.get("/events", response_class=StreamingResponse, responses=EVENTS)
@@ -68,12 +68,12 @@ def _add_looks(router: APIRouter, dispatcher: Dispatcher) -> None:
 
     @router.get("/question")
     async def question() -> Question | None:
-        """Return the pair that teaches most, or null where nothing is left to ask."""
+        """Return the most useful pair, or null if no question is left."""
         return await dispatcher.ask(lambda session: session.question())
 
     @router.get("/mosaic")
     async def mosaic() -> LiveMosaic:
-        """Return where every usable frame lies now."""
+        """Return the map of every usable frame."""
         return await dispatcher.ask(lambda session: session.mosaic())
 
     @router.get("/answers")
@@ -101,12 +101,12 @@ def _add_pairs(router: APIRouter, dispatcher: Dispatcher) -> None:
 
     @router.get("/pairs/{i}/{j}/proposal")
     async def propose(i: FrameNumber, j: FrameNumber) -> Proposal:
-        """Return what the matcher says of a pair."""
+        """Return the matcher's answer on a pair."""
         return await dispatcher.consult(lambda session: session.propose(i, j))
 
     @router.get("/pairs/{i}/{j}/forecast")
     async def forecast(i: FrameNumber, j: FrameNumber) -> Forecast:
-        """Return what a yes on a pair would bring."""
+        """Return the expected effect of a yes on a pair."""
         return await dispatcher.consult(lambda session: session.forecast(i, j))
 
 
@@ -115,31 +115,31 @@ def _add_changes(router: APIRouter, dispatcher: Dispatcher) -> None:
 
     @router.post("/answers", responses=changes)
     async def give(request: GiveAnswer) -> Outcome:
-        """Give an answer; it replaces an earlier one on the same pair. It is on disk before this returns."""
-        return _told(await dispatcher.change(lambda session: session.give(request)))
+        """Give an answer. It replaces an earlier one on the same pair. It is on disk before this returns."""
+        return _with_stage(await dispatcher.change(lambda session: session.give(request)))
 
     @router.post("/answers/removal", responses=changes)
     async def remove(request: RemoveAnswer) -> Outcome:
         """Take an answer back."""
-        return _told(await dispatcher.change(lambda session: session.remove(request)))
+        return _with_stage(await dispatcher.change(lambda session: session.remove(request)))
 
     @router.post("/undo", responses=changes)
     async def undo(request: Step) -> Outcome:
         """Undo the latest change."""
-        return _told(await dispatcher.change(lambda session: session.undo(request)))
+        return _with_stage(await dispatcher.change(lambda session: session.undo(request)))
 
     @router.post("/redo", responses=changes)
     async def redo(request: Step) -> Outcome:
         """Redo what was undone."""
-        return _told(await dispatcher.change(lambda session: session.redo(request)))
+        return _with_stage(await dispatcher.change(lambda session: session.redo(request)))
 
     @router.post("/finish", responses=changes)
     async def finish(request: Step) -> State:
         """Stop here: finish, render and report in the background."""
         return await dispatcher.finish()
 
-    def _told(outcome: Outcome) -> Outcome:
-        return outcome.model_copy(update={"state": dispatcher.tell(outcome.state)})
+    def _with_stage(outcome: Outcome) -> Outcome:
+        return outcome.model_copy(update={"state": dispatcher.with_stage(outcome.state)})
 
 
 def _add_checks(router: APIRouter, dispatcher: Dispatcher) -> None:
@@ -147,12 +147,12 @@ def _add_checks(router: APIRouter, dispatcher: Dispatcher) -> None:
 
     @router.post("/check", responses=checks)
     async def check(request: CheckLandmarks) -> Checked:
-        """Say what is wrong with landmarks, before they are given."""
+        """Check landmarks before they are given."""
         return await dispatcher.ask(lambda session: session.check(request))
 
     @router.post("/snap", responses=checks)
     async def snap(request: SnapPoint) -> Snapped:
-        """Move a point to where it looks like its partner."""
+        """Move a point to where it correlates best with its partner."""
         return await dispatcher.fetch(lambda session: session.snap(request))
 
 
@@ -173,7 +173,7 @@ FILES: Described = {
 
 
 class Export(StrEnum):
-    """What can be taken away."""
+    """What can be downloaded."""
 
     LANDMARKS = "landmarks.csv"
     TRANSFORMS = "transforms.json"
@@ -187,7 +187,7 @@ def make_pictures(dispatcher: Dispatcher) -> APIRouter:
 
     @router.get("/frames/{n}.jpg", response_class=Response, responses=PICTURE)
     async def frame(n: FrameNumber, if_none_match: Annotated[str, Header()] = "") -> Response:
-        """Return a frame, by its number in the source."""
+        """Return a frame by its source number."""
         return await _send(dispatcher, f"frame-{n}", if_none_match, lambda session: session.frame_jpeg(n))
 
     @router.get("/sheets/{k}.jpg", response_class=Response, responses=PICTURE)
@@ -197,15 +197,15 @@ def make_pictures(dispatcher: Dispatcher) -> APIRouter:
 
     @router.get("/mask.png", response_class=Response, responses=MASK)
     async def mask(if_none_match: Annotated[str, Header()] = "") -> Response:
-        """Return where small pictures show the scene: white there, black elsewhere."""
+        """Return the valid pixels of small pictures: white there, black elsewhere."""
         return await _send(dispatcher, "mask", if_none_match, lambda session: session.mask_png(), "image/png")
 
     @router.get("/exports/{name}", response_class=Response, responses=FILES)
     async def export(name: Export) -> Response:
-        """Return a file to take away."""
+        """Return a file to download."""
         media_type, content = await dispatcher.export(lambda session: session.export(name.value))
         if isinstance(content, Path):
-            # It was made for this request: nobody else needs it.
+            # The file was made for this request, and nobody else needs it.
             return FileResponse(
                 content, media_type=media_type, filename=name.value, background=BackgroundTask(content.unlink)
             )
@@ -218,7 +218,7 @@ def make_pictures(dispatcher: Dispatcher) -> APIRouter:
 async def _send(
     dispatcher: Dispatcher, name: str, known: str, make: Callable[[Session], bytes], media_type: str = "image/jpeg"
 ) -> Response:
-    """Send a picture, unless the browser has it: no picture changes while the program runs."""
+    """Send a picture, unless the browser has it. No picture changes while the program runs."""
     tag = f'"{dispatcher.edition}-{name}"'
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
     if dispatcher.is_open and tag in known:

@@ -1,4 +1,4 @@
-"""Who may ask: rules, size limits and headers that every request passes."""
+"""Access rules, size limits and headers for every request."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Objection:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """The rules of one server: the names it goes by, and the token if others than this machine may come."""
+    """The rules of one server: its names, and the token if other machines may connect."""
 
     names: frozenset[str]
-    any_address: bool = False  # it listens on all of this machine's addresses
+    any_address: bool = False  # it listens on all addresses of this machine
     token: str | None = None
     cookie: str = "smalti"
 
@@ -59,11 +59,11 @@ class Guard:
             names.add("localhost")
         if not bound.is_loopback:
             names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
-        # A cookie is for all ports of a host: two servers on one must not take each other's.
+        # A cookie is for all ports of a host. Two servers on one host must not share it.
         return cls(frozenset(names), bound.is_unspecified, token, f"smalti-{port}")
 
     def object_to(self, method: str, path: str, headers: Headers) -> Objection | None:
-        """Return why a request is refused before it is looked at, or None to let it pass."""
+        """Return why a request is refused before it is read, or None to let it pass."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._is_own(hosts[0]):
             return Objection(
@@ -80,7 +80,7 @@ class Guard:
         return None
 
     def is_right(self, token: str) -> bool:
-        """Compare a token with the one that is asked for, in a time that tells nothing."""
+        """Compare a token with the right one in constant time."""
         return self.token is not None and secrets.compare_digest(token.encode(), self.token.encode())
 
     def _is_own(self, host: str) -> bool:
@@ -88,7 +88,7 @@ class Guard:
         if match is None:
             return False
         name = match["name"].strip("[]").lower()
-        # Only a name can be made to point here by somebody else, never an address.
+        # Somebody else can make a name point here, but not an address.
         return name in self.names or (self.any_address and _is_address(name))
 
     def _is_trusted(self, headers: Headers) -> bool:
@@ -104,12 +104,12 @@ def _comes_from_elsewhere(host: str, headers: Headers) -> bool:
     own = f"http://{host}".lower()
     if any(origin.lower() != own for origin in headers.getlist("origin")):
         return True
-    # Another port of this machine is the same site, and another's page all the same.
+    # Another port of this machine is the same site, but its page is a foreign page.
     return headers.get("sec-fetch-site", "none").lower() not in ("same-origin", "none")
 
 
 def _opens_the_page(method: str, path: str, headers: Headers) -> bool:
-    """Return whether a person follows a link to the page: the site with the link cannot look into it."""
+    """Return whether a person follows a link to the page. The site with the link cannot read it."""
     return (
         method == "GET"
         and path == "/"
@@ -135,7 +135,7 @@ MOST_BYTES = 2**20
 
 
 class Gate:
-    """Stands before the application; what it refuses never reaches it."""
+    """Checks requests before the application. A refused request never reaches it."""
 
     def __init__(self, app: ASGIApp, guard: Guard) -> None:
         self._app = app
@@ -170,7 +170,7 @@ class Gate:
             await self._app(scope, _replaying(body, receive), send)
 
     def _welcome(self, token: str) -> Response:
-        """Give the browser the token to keep, and take it out of the address."""
+        """Give the browser the token as a cookie, and remove it from the address."""
         if not self._guard.is_right(token):
             return refuse(Objection(HTTPStatus.FORBIDDEN, "the token is wrong; open the address that smalti printed"))
         response = RedirectResponse("/", HTTPStatus.SEE_OTHER)
@@ -183,7 +183,7 @@ TOO_LARGE = Objection(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the request is larg
 
 def refuse(objection: Objection, headers: Mapping[str, str] | None = None) -> Response:
     """Return the response that says why."""
-    # What was sent and not read must not be taken for the next request.
+    # The unread rest of the body must not be taken for the next request.
     close = {"Connection": "close"} if objection is TOO_LARGE else {}
     content = Refusal(explanation=objection.explanation).model_dump()
     return JSONResponse(content, objection.status, headers={**close, **(headers or {})})
@@ -199,7 +199,7 @@ class _TooLargeError(Exception):
 
 
 async def _read(receive: Receive) -> bytes:
-    """Return the body; give up as soon as it is too large, whatever its length was said to be."""
+    """Return the body. Stop as soon as it is too large, whatever length was declared."""
     parts: list[bytes] = []
     while True:
         message = await receive()
@@ -213,7 +213,7 @@ async def _read(receive: Receive) -> bytes:
 
 
 def _replaying(body: bytes, receive: Receive) -> Receive:
-    """Return what the application receives: the body that was read, then whatever comes."""
+    """Return what the application receives: the body that was read, then further messages."""
     first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_again() -> Message:

@@ -1,4 +1,4 @@
-"""Run the annotator: bind an address, prepare while serving, and end within a second when told to."""
+"""Run the annotator: bind an address, prepare while serving, and end within a second on request."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def annotate(
     browser: bool = True,
     progress: Progress | None = None,
 ) -> Ending:
-    """Ask a person about a video, images or a project in a web page, until Ctrl-C; print the page's address.
+    """Ask a person about a video, images or a project in a web page, until Ctrl-C. Print the page's address.
 
-    An input that cannot be used raises what is wrong with it. All answers are on disk whatever happens.
+    An unusable input raises an error that says why. All answers are on disk whatever happens.
     """
     page = read_page()
     address = listen(host, port)
@@ -58,7 +58,7 @@ def annotate(
         token = None if address.is_local else secrets.token_urlsafe(32)
         guard = Guard.of_address(host, address.ip, address.port, token)
         name, places = _describe(location)
-        dispatcher = Dispatcher(name, places, queue, edition=secrets.token_hex(8), beside=progress)
+        dispatcher = Dispatcher(name, places, queue, edition=secrets.token_hex(8), other_progress=progress)
 
         def opening(progress: Progress, on_change: Callable[[], None]) -> Session:
             session = Session.open(
@@ -70,14 +70,14 @@ def annotate(
 
         url = address.url if token is None else f"{address.url}?token={token}"
         print(url, flush=True)
-        # One answer is many small problems: threads of BLAS wait for each other longer than they work, ten times over
-        # where a browser wants the cores too. The engine's own kernels use all cores.
+        # An answer consists of many small problems. Threads of BLAS wait for each other longer than they work, ten
+        # times longer if a browser uses the cores too. The engine's own kernels use all cores.
         with threadpool_limits(limits=1, user_api="blas"):
             return serve(make_app(dispatcher, guard, page), dispatcher, address, opening, url if browser else None)
 
 
 def _describe(location: Location) -> tuple[str, str]:
-    """Return an input's name and place in words, for as long as nobody has looked at it."""
+    """Return an input's name and location in words, before it is opened."""
     if isinstance(location, str | Path):
         return Path(location).name.removesuffix(".smalti"), str(location)
     first, *others = map(str, location)
@@ -85,22 +85,22 @@ def _describe(location: Location) -> tuple[str, str]:
 
 
 QUICK_SECONDS = 0.3
-"""Within which an input that cannot be used is mostly known: no browser need open for it."""
+"""An unusable input is mostly known within this time. No browser needs to open for it."""
 
 FAREWELL_SECONDS = 2.0
-"""For an open page to read why the sequence could not be prepared."""
+"""Time for an open page to read why the sequence could not be prepared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How it ended: in which folder the answers are, None if it never came to asking; whether no thread is at work."""
+    """How it ended: the folder of the answers, None without a session; and whether no thread is running."""
 
     folder: Path | None
     at_rest: bool
 
 
 def serve(app: FastAPI, dispatcher: Dispatcher, address: Address, opening: Opening, url: str | None = None) -> Ending:
-    """Serve an application while its desk is opened and after, until Ctrl-C; `url` is opened in the browser."""
+    """Serve an application while its dispatcher opens and after, until Ctrl-C. `url` is opened in the browser."""
     server = Server(app, dispatcher)
     with _signals_to(server):
         preparing = dispatcher.open(opening)
@@ -114,7 +114,7 @@ def serve(app: FastAPI, dispatcher: Dispatcher, address: Address, opening: Openi
 
 
 class Server(uvicorn.Server):
-    """Serves the application of a desk, and lets the open pages go when it ends."""
+    """Serves the application of a dispatcher, and disconnects the open pages when it ends."""
 
     def __init__(self, app: FastAPI, dispatcher: Dispatcher) -> None:
         super().__init__(
@@ -133,7 +133,7 @@ class Server(uvicorn.Server):
         self._dispatcher = dispatcher
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the streams of open pages first: they would keep the server for ever."""
+        """End the streams of open pages first. Otherwise they would keep the server running for ever."""
         await self._dispatcher.leave()
         await super().shutdown(sockets)
 
@@ -155,7 +155,7 @@ async def _watch(server: Server, dispatcher: Dispatcher, preparing: Future[None]
         await asyncio.wait({opened}, timeout=QUICK_SECONDS)
         has_browser = url is not None and not _has_failed(preparing)
         if has_browser:
-            # A browser in the terminal would not come back before it is closed.
+            # A browser in the terminal would not return before it is closed.
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
         await asyncio.wait({opened})
         if _has_failed(preparing):
@@ -172,7 +172,7 @@ def _has_failed(preparing: Future[None]) -> bool:
 
 @contextmanager
 def _signals_to(server: Server) -> Iterator[None]:
-    """Have Ctrl-C and a polite kill end the server; uvicorn sends itself both again once it has ended."""
+    """End the server on Ctrl-C and on SIGTERM. Uvicorn sends itself both signals again once it has ended."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -193,7 +193,7 @@ LARGEST_PORT = 65535
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Address:
-    """A socket that listens, and how it was asked for."""
+    """A listening socket, and the host it was requested for."""
 
     listener: socket.socket
     host: str
@@ -215,13 +215,13 @@ class Address:
 
     @property
     def url(self) -> str:
-        """What to open in a browser."""
+        """The address to open in a browser."""
         host = socket.gethostname() if ipaddress.ip_address(self.ip).is_unspecified else self.host
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
 
 
 def listen(host: str, port: int) -> Address:
-    """Bind to an address of this machine; port 0 is any that is free."""
+    """Bind to an address of this machine. Port 0 means any free port."""
     if not 0 <= port <= LARGEST_PORT:
         raise UsageError(f"--port {port}: give a number up to {LARGEST_PORT}, or 0 for any that is free")
     try:
@@ -232,7 +232,7 @@ def listen(host: str, port: int) -> Address:
     listener = socket.socket(family, kind, protocol)
     try:
         if os.name == "posix":
-            # A port that was left a moment ago can be used again; one in use cannot.
+            # A port that was released a moment ago can be used again. One in use cannot.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(place)
         listener.listen()

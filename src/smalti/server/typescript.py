@@ -20,7 +20,7 @@ from smalti.errors import OutputError, SmaltiError
 PLACE = Path(__file__).parents[3] / "web" / "src" / "model" / "messages.ts"
 
 REQUESTS: tuple[type[Message], ...] = (GiveAnswer, RemoveAnswer, Step, CheckLandmarks, SnapPoint)
-"""What the page sends: it may leave out what has a default. What it receives is always whole."""
+"""Messages that the page sends. It may leave out fields with a default. Messages that it receives are complete."""
 
 HEADER = "// Made from src/smalti/annotation/messages.py by python -m smalti.server.typescript --write: do not edit.\n"
 
@@ -70,7 +70,7 @@ def _check() -> None:
 
 
 def _declared() -> Iterator[type[Message] | type[StrEnum]]:
-    """Yield what the messages are made of, in the order of the file."""
+    """Yield the messages and their parts, in the order of the file."""
     for found in vars(messages).values():
         if isinstance(found, type) and issubclass(found, Message | StrEnum) and found not in (Message, StrEnum):
             yield found
@@ -96,7 +96,7 @@ def _remark(comment: str | None) -> str:
 
 
 def _type(annotation: Any) -> str:
-    """Return a Python type in TypeScript's words."""
+    """Return a Python type in TypeScript."""
     if get_origin(annotation) is Annotated:
         return _type(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
@@ -112,7 +112,7 @@ def _type(annotation: Any) -> str:
 
 
 def _comments(found: type[Any]) -> dict[str, str]:
-    """Return the remarks behind the fields of a class, by the fields' names."""
+    """Return the comments behind the fields of a class, by field name."""
     lines = inspect.getsource(found).splitlines(keepends=True)
     behind = {
         token.start[0]: token.string.lstrip("# ")

@@ -1,4 +1,4 @@
-"""Lost tracking: bursts of frames that show nothing of use while the scope goes on moving."""
+"""Lost tracking: bursts of unusable frames while the scope goes on moving."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smalti_lab.synthetic.terrain import fractal_noise
 
 BURST_FRAMES = (4, 25)
 CLEAR_FRAMES = 8
-"""The fewest between two bursts, where there is room."""
+"""The fewest usable frames between two bursts, if possible."""
 
 FLUID = (188.0, 168.0, 132.0)
 GLOVE = (150.0, 128.0, 118.0)
@@ -22,7 +22,7 @@ HAZE = (214.0, 208.0, 204.0)
 
 
 class Disturbance(StrEnum):
-    """What spoils a frame."""
+    """What makes a frame unusable."""
 
     NONE = "none"
     BLURRED = "blurred"
@@ -56,9 +56,10 @@ def first_of_burst(disturbance: NDArray[np.str_], n: int) -> int:
 def spoil(
     kind: str, image: NDArray[np.float32], shade: NDArray[np.float32], age: int, rng: np.random.Generator
 ) -> NDArray[np.float32]:
-    """Return the frame (3, h, w), in grey levels, as it looks `age` frames into a burst.
+    """Return the frame (3, h, w), in grey levels, `age` frames into a burst.
 
-    `rng` is new for every frame but the same for all frames of a burst: what it draws moves with the age alone.
+    `rng` is new for every frame, but starts from the same seed for all frames of a burst. So its drawings move with the
+    age alone.
     """
     match kind:
         case Disturbance.BLURRED:
@@ -73,7 +74,7 @@ def spoil(
 
 
 def _blur(image: NDArray[np.float32], width: float) -> NDArray[np.float32]:
-    """Blur by a part of the frame's width: on a reduced copy, where that costs little."""
+    """Blur by a fraction of the frame's width, on a reduced copy, which is cheap."""
     size = (image.shape[2], image.shape[1])
     reduced = (max(size[0] // 8, 4), max(size[1] // 8, 4))
     small = [cv2.resize(channel, reduced, interpolation=cv2.INTER_AREA) for channel in image]
@@ -89,10 +90,10 @@ def _paint(colour: tuple[float, float, float], light: NDArray[np.floating[Any]])
 def _cloud(
     image: NDArray[np.float32], shade: NDArray[np.float32], age: int, rng: np.random.Generator
 ) -> NDArray[np.float32]:
-    """Put turbid fluid in front, which lets through less than the camera's noise."""
+    """Put turbid fluid in front. It lets through less than the camera's noise."""
     height, width = shade.shape
     density = np.full(shade.shape, 0.85, np.float32)
-    # Two layers on ways of their own: no motion of a camera explains both.
+    # Two layers with different motions, so that no camera motion explains both.
     for _ in range(2):
         swirls = fractal_noise(2 * width, 2 * height, 128, 32, rng)
         down, right = (age * rng.integers(-6, 7, 2)) % (height, width)
@@ -131,7 +132,7 @@ def _draw_lengths(total: int, rng: np.random.Generator) -> list[int]:
     lengths: list[int] = []
     while total > 0:
         length = int(rng.integers(shortest, longest + 1))
-        # What is left must be nothing or at least a burst.
+        # The rest must be nothing or at least a burst.
         if total - length < shortest:
             length = total if total <= longest else total - shortest
         lengths.append(max(length, shortest))

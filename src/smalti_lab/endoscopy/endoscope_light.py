@@ -17,23 +17,25 @@ WANDER_FRAMES = 50.0
 WANDER = 0.4
 SPOT = 0.5
 BRIGHTNESS = 1.6
-"""How far the spot wanders and how wide it is, in radii of the field of view, and how bright its middle."""
+"""How far the spot moves and how wide it is, in radii of the field of view, and how bright its middle is."""
 
 RIPPLES = 512
 RIPPLE_PX = 5.0
 RIPPLE_PACES = (0.35, 0.75)
-"""Two layers of ripples in the fluid follow the tissue, each at a part of its pace: a glint is where they meet."""
+"""Two layers of ripples in the fluid follow the tissue, each at a fraction of its speed. A glint is where they meet."""
 
 STEEP = 2.3
 SOFT = 0.35
 LEAN = 3.0
-"""How steep ripples must be to glint in the middle of the spot, in standard deviations; how soft a glint's rim is; and
-how much steeper they must be far away from the spot."""
+"""How steep ripples must be to glint in the middle of the spot, in standard deviations.
+
+Then how soft the rim of a glint is, and how much steeper the ripples must be far away from the spot.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lighting:
-    """How every frame is lit."""
+    """The light of every frame."""
 
     light: Light
     fields: FieldsOfView
@@ -43,7 +45,7 @@ class Lighting:
     ripples: NDArray[np.float32]  # (2, RIPPLES, RIPPLES), periodic
 
     def shade(self, n: int) -> NDArray[np.float32]:
-        """Return the light that each pixel of frame n gets: (h, w), about 1."""
+        """Return the light of each pixel of frame n: (h, w), about 1."""
         light, radius = self.light, self.fields.radius_px
         x, y = self._offsets(self.fields.centres[n])
         falloff = np.maximum(1 - light.vignetting * (x**2 + y[:, None] ** 2) / radius**2, 0)
@@ -51,7 +53,7 @@ class Lighting:
         return np.asarray(float(self.gains[n]) * falloff * lit, np.float32)
 
     def glints(self, n: int) -> NDArray[np.float32]:
-        """Return how much of each pixel of frame n is a highlight: (h, w), 0 to 1."""
+        """Return the share of highlight of each pixel of frame n: (h, w), 0 to 1."""
         height, width = self.fields.height, self.fields.width
         steepness = LEAN * (self._spot(n) - 1)
         for layer, pace in zip(self.ripples, RIPPLE_PACES, strict=True):
@@ -61,13 +63,13 @@ class Lighting:
         return np.asarray(np.clip((steepness - STEEP) / SOFT, 0, 1), np.float32)
 
     def _spot(self, n: int) -> NDArray[np.float32]:
-        """Return 1 in the middle of the spot of frame n and less around: (h, w)."""
+        """Return the spot of frame n: (h, w), 1 in its middle and less around."""
         x, y = self._offsets(self.spots[n])
         width = SPOT * self.fields.radius_px
         return np.asarray(np.exp(-0.5 * (y / width) ** 2)[:, None] * np.exp(-0.5 * (x / width) ** 2), np.float32)
 
     def _offsets(self, point: Points) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return how far the columns (w,) and rows (h,) lie from a point."""
+        """Return the distances of the columns (w,) and rows (h,) from a point."""
         return (
             np.arange(self.fields.width, dtype=np.float32) - np.float32(point[0]),
             np.arange(self.fields.height, dtype=np.float32) - np.float32(point[1]),
@@ -77,7 +79,7 @@ class Lighting:
 def draw_lighting(
     light: Light, gains: NDArray[np.float64], fields: FieldsOfView, pan: Points, rng: np.random.Generator
 ) -> Lighting:
-    """Draw the light of all frames, whose exposure (N,) is known."""
+    """Draw the light of all frames. Their exposure (N,) is given."""
     frames = len(fields.centres)
     wander = np.stack([draw_drift(frames, WANDER_FRAMES, rng) for _ in range(2)], axis=1)
     noise = rng.standard_normal((2, RIPPLES, RIPPLES)).astype(np.float32)
@@ -99,7 +101,7 @@ RADIUS_PX = (1.2, 7.0)
 FASTEST_PX = 2.5
 FADE_FRAMES = 8.0
 OUTSIDE_PX = 30.0
-"""So far outside the frame a particle leaves on one side and another one enters on the other."""
+"""A particle that is so far outside the frame leaves, and another one enters on the other side."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,13 +115,13 @@ class Particles:
     life: NDArray[np.float64]  # (m,), frames
     start: Points  # (m, 2)
     velocity: Points  # (m, 2), a frame
-    pace: NDArray[np.float64]  # (m,), which part of the tissue's motion it takes part in
+    pace: NDArray[np.float64]  # (m,), fraction of the tissue's motion that it follows
     radius: NDArray[np.float64]  # (m,)
     softness: NDArray[np.float64]  # (m,), width of its rim
     opacity: NDArray[np.float64]  # (m,)
 
     def places(self, n: int) -> tuple[NDArray[np.int64], Points]:
-        """Return which particles live in frame n, and where they are: (k,) and (k, 2)."""
+        """Return the particles that exist in frame n, and their positions: (k,) and (k, 2)."""
         age = n - self.born
         alive = np.flatnonzero((age >= 0) & (age < self.life))
         moved = self.start[alive] + age[alive, None] * self.velocity[alive] + self.pace[alive, None] * self.pan[n]
@@ -127,7 +129,7 @@ class Particles:
         return alive, moved % size - OUTSIDE_PX
 
     def cover(self, n: int) -> NDArray[np.float32]:
-        """Return how much of each pixel of frame n particles hide: (h, w), 0 to 1."""
+        """Return the share of each pixel of frame n that particles hide: (h, w), 0 to 1."""
         clear = np.ones((self.height, self.width), np.float32)
         alive, places = self.places(n)
         for one, (x, y) in zip(alive, places, strict=True):
@@ -138,14 +140,14 @@ class Particles:
             edge = np.clip((reach - away) / (2 * self.softness[one]), 0, 1)
             age = n - self.born[one]
             fade = min(age, self.life[one] - age, FADE_FRAMES) / FADE_FRAMES
-            # Smooth at both ends: an out-of-focus disc has no rim.
+            # Smooth at both ends, because an out-of-focus disc has no sharp rim.
             part = self.opacity[one] * fade * edge * edge * (3 - 2 * edge)
             clear[np.ix_(rows, columns)] *= (1 - part).astype(np.float32)
         return 1 - clear
 
 
 def draw_particles(count: float, size: tuple[int, int], pan: Points, rng: np.random.Generator) -> Particles:
-    """Draw so many particles that `count` live at a time on average."""
+    """Draw particles such that `count` exist at a time on average."""
     frames = len(pan)
     shortest, longest = LIFE_FRAMES
     number = round(count * (frames + longest) * 2 / (shortest + longest))

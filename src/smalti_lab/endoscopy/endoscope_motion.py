@@ -1,4 +1,4 @@
-"""A scope held by hand: where it looks in every frame, from how far, how turned and how tilted."""
+"""The motion of a hand-held scope: position, distance, rotation and tilt in every frame."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ PAUSE_FRAMES = 10.0
 TURN_FRAMES = 60.0
 ZOOM_FRAMES = 50.0
 TILT_FRAMES = 80.0
-"""Over so many frames each of these changes."""
+"""Each of these changes over so many frames."""
 
 KNOT_STEP = 0.2
-"""Frame widths between the places through which the way is drawn."""
+"""Frame widths between the points through which the path is drawn."""
 
 POINTS_A_KNOT = 64
 
-ROOM = 0.5
-"""Frame sides that the scope must be able to move along the scene's."""
+LEAST_RANGE = 0.5
+"""Frame sides that the scope must be able to move along each side of the scene."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Motion:
-    """What the hand does in every frame; the room is the plane of the tissue, undeformed, in scene pixels."""
+    """The motion of the hand in every frame. The plane is that of the undeformed tissue, in scene pixels."""
 
-    centres: Points  # (N, 2), where the middle of the frame looks
+    centres: Points  # (N, 2), plane point at the frame's middle
     turn: NDArray[np.float64]  # (N,), radians, clockwise on the screen
     scale: NDArray[np.float64]  # (N,), scene pixels a frame pixel in the middle of the frame
-    room_from_frame: Homographies  # (N, 3, 3)
+    plane_from_frame: Homographies  # (N, 3, 3)
 
-    def way(self, n: int) -> Points:
-        """Return the way to the next frame, or from the one before the last, in pixels of frame n: (2,)."""
+    def step(self, n: int) -> Points:
+        """Return the motion to the next frame, or for the last frame from the one before, pixels of frame n: (2,)."""
         here = min(n, len(self.centres) - 2)
         step = (self.centres[here + 1] - self.centres[here]) / self.scale[n]
         cos, sin = math.cos(self.turn[n]), math.sin(self.turn[n])
@@ -52,45 +52,49 @@ class Motion:
     @property
     def pan(self) -> Points:
         """(N, 2): how far the tissue has moved through the picture since the first frame, in frame pixels."""
-        ways = np.array([self.way(n) for n in range(len(self.centres) - 1)])
-        return np.concatenate([np.zeros((1, 2)), -np.cumsum(ways, axis=0)])
+        steps = np.array([self.step(n) for n in range(len(self.centres) - 1)])
+        return np.concatenate([np.zeros((1, 2)), -np.cumsum(steps, axis=0)])
 
 
 def move_hand(settings: EndoscopeSettings, scene_size: tuple[int, int], seed: int, rng: np.random.Generator) -> Motion:
-    """Draw a way over the scene that keeps inside it and comes back to places, and how the scope is held on it.
+    """Draw a path that stays inside the scene and comes back to places, and the handling of the scope.
 
-    The seed is that of the way, which `wander` draws; all else comes from `rng`.
+    The seed is that of the path, which `wander` draws. Everything else comes from `rng`.
     """
     hand, frames = settings.hand, settings.frames
-    centres = _draw_way(settings, scene_size, _draw_steps(hand, frames, rng), seed)
+    centres = _draw_path(settings, scene_size, _draw_steps(hand, frames, rng), seed)
     scale = hand.scale * (1 + hand.zoom) ** draw_drift(frames, ZOOM_FRAMES, rng)
     centres = centres + hand.tremor_px * scale[:, None] * rng.standard_normal((frames, 2))
     turn = math.radians(hand.turn_degrees) * draw_drift(frames, TURN_FRAMES, rng)
     lean = [math.radians(hand.tilt_degrees) / math.sqrt(2) * draw_drift(frames, TILT_FRAMES, rng) for _ in range(2)]
     middle = Outline.of_pixels(settings.width, settings.height).centre
-    return Motion(centres, turn, scale, _look(centres, turn, scale, np.stack(lean, axis=1), hand.focal_px, middle))
+    return Motion(
+        centres, turn, scale, _tilted_view(centres, turn, scale, np.stack(lean, axis=1), hand.focal_px, middle)
+    )
 
 
 def _draw_steps(hand: Hand, frames: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return how far the scope moves from each frame to the next, (frames - 1,), in frame pixels."""
+    """Return the motion of the scope from each frame to the next, (frames - 1,), in frame pixels."""
     haste = (1 + draw_drift(frames - 1, HASTE_FRAMES, rng)) / 2
-    # One frame in seven or so falls into a pause, which the hand enters and leaves gently.
+    # About one frame in seven falls into a pause, which the hand enters and leaves gently.
     rest = np.clip((draw_drift(frames - 1, PAUSE_FRAMES, rng) - 0.75) / 0.1, 0, 1)
     return np.asarray((hand.slowest_px + (hand.fastest_px - hand.slowest_px) * haste) * (1 - 0.95 * rest), np.float64)
 
 
-def _draw_way(
+def _draw_path(
     settings: EndoscopeSettings, scene_size: tuple[int, int], steps: NDArray[np.float64], seed: int
 ) -> Points:
-    """Return points (frames, 2) on a smooth way, apart by the given steps."""
+    """Return points (frames, 2) on a smooth path, with the given steps between them."""
     hand = settings.hand
     run = hand.scale * np.concatenate([[0.0], np.cumsum(steps)])
     pace = KNOT_STEP * settings.width * hand.scale
-    # Tilted, a frame shows a little more on one side.
+    # A tilted frame shows a little more on one side.
     more = 1 + settings.width / hand.focal_px * math.tan(math.radians(hand.tilt_degrees))
     handling = Handling(hand.turn_degrees, (1 + hand.zoom) * more - 1, scale=hand.scale)
     size = (settings.width, settings.height)
-    needed = [math.ceil(2 * r + ROOM * hand.scale * side) for r, side in zip(handling.reach(*size), size, strict=True)]
+    needed = [
+        math.ceil(2 * r + LEAST_RANGE * hand.scale * side) for r, side in zip(handling.reach(*size), size, strict=True)
+    ]
     if scene_size[0] < needed[0] or scene_size[1] < needed[1]:
         raise UsageError(
             f"endoscope: a scene of {scene_size[0]} × {scene_size[1]} pixels leaves no room to move a frame of "
@@ -103,7 +107,7 @@ def _draw_way(
     return np.column_stack([np.interp(run, along, smooth[:, c]) for c in (0, 1)])
 
 
-def _look(
+def _tilted_view(
     centres: Points,
     turn: NDArray[np.float64],
     scale: NDArray[np.float64],
@@ -111,7 +115,7 @@ def _look(
     focal_px: float,
     middle: Points,
 ) -> Homographies:
-    """Return `room_from_frame` (N, 3, 3) of a pinhole camera whose middle pixel looks at `centres`.
+    """Return `plane_from_frame` (N, 3, 3) of a pinhole camera whose middle pixel shows `centres`.
 
     `lean` (N, 2) is the rotation vector of the tilt, about the camera's x and y axes, in radians.
     """
@@ -119,12 +123,12 @@ def _look(
         [[1 / focal_px, 0, -middle[0] / focal_px], [0, 1 / focal_px, -middle[1] / focal_px], [0, 0, 1]]
     )
     none = np.zeros(len(turn))
-    room_from_camera = (
+    plane_from_camera = (
         Rotation.from_rotvec(np.column_stack([none, none, turn])) * Rotation.from_rotvec(np.column_stack([lean, none]))
     ).as_matrix()
-    rays: Homographies = room_from_camera @ ray_from_pixel
+    rays: Homographies = plane_from_camera @ ray_from_pixel
     distance = (focal_px * scale)[:, None, None]
-    # A ray meets the plane at that distance where its third coordinate has become 1.
-    axis = room_from_camera[:, :2, 2:] / room_from_camera[:, 2:, 2:]
+    # A ray meets the plane where its third coordinate is 1.
+    axis = plane_from_camera[:, :2, 2:] / plane_from_camera[:, 2:, 2:]
     rays[:, :2] = distance * rays[:, :2] + (centres[:, :, None] - distance * axis) * rays[:, 2:]
     return rays

@@ -1,4 +1,4 @@
-"""A synthetic endoscopic video: frames made on demand, with the true place of every point."""
+"""A synthetic endoscopic video: frames rendered on demand, with the true position of every point."""
 
 from __future__ import annotations
 
@@ -23,21 +23,42 @@ from smalti_lab.endoscopy.endoscope_settings import Camera, EndoscopeSettings
 from smalti_lab.endoscopy.endoscope_view import FieldsOfView, draw_fields, view_tissue
 from smalti_lab.endoscopy.tissue import DEVIATION, GREY, Deformation, draw_deformation, prepare_tissue
 from smalti_lab.synthetic.degradation import Degradation, draw_drift, trail
-from smalti_lab.synthetic.synthetic_sequence import MadeFrames
-from smalti_lab.synthetic.truth import LEAST_OVERLAP, PairErrors, Sights, measure_sights
+from smalti_lab.synthetic.synthetic_sequence import RenderedFrames
+from smalti_lab.synthetic.truth import LEAST_OVERLAP, CommonPoints, PairErrors, measure_common_points
 
 FOCUS_FRAMES = 25.0
 
-HAND, TISSUE, FIELD, LIGHT, PARTICLES, FOCUS, BURSTS, BURST, NOISE, GRAIN = range(10, 20)
-"""Streams of random numbers of the same seed; those below belong to what other sequences draw as well."""
+(
+    HAND_STREAM,
+    TISSUE_STREAM,
+    FIELD_STREAM,
+    LIGHT_STREAM,
+    PARTICLES_STREAM,
+    FOCUS_STREAM,
+    BURSTS_STREAM,
+    BURST_STREAM,
+    NOISE_STREAM,
+    GRAIN_STREAM,
+) = range(10, 20)
+"""Streams of random numbers of the same seed. Lower numbers belong to draws of other sequences too."""
+
+TISSUE_COLOUR = (184.0, 104.0, 88.0)
+TINT = (0.75, 1.15, 0.95)
+"""Colour of the tissue in full light, and the contrast of each channel: blood hides least in green."""
+
+GLINT = (255.0, 252.0, 246.0)
+PARTICLE = (226.0, 214.0, 190.0)
+SURROUND = (9.0, 6.0, 6.0)
+RIM_PX = 1.5
+"""Half the width of the field's soft rim."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class EndoscopeSequence(MadeFrames):
-    """Frames of a scope over deforming tissue; can stand wherever a source of frames is read.
+class EndoscopeSequence(RenderedFrames):
+    """Frames of a scope over deforming tissue; a source of frames.
 
-    Frame n is the same whenever and by whomever it is asked for. No affine map nor homography is exact here: the truth
-    is `scene_from_frame` and its inverse, point by point.
+    Frame n is always the same. No affine map or homography is exact here: the truth is `scene_from_frame` and its
+    inverse, point by point.
     """
 
     scene: NDArray[np.uint8]  # (h, w, 3)
@@ -55,15 +76,15 @@ class EndoscopeSequence(MadeFrames):
     # The truth.
 
     def scene_from_frame(self, n: int, points: Points) -> Points:
-        """Return where in the scene the points (m, 2) of frame n lie."""
-        return self.deformation.deform(n, project_points(self.motion.room_from_frame[n], points))
+        """Return the positions in the scene of points (m, 2) of frame n."""
+        return self.deformation.deform(n, project_points(self.motion.plane_from_frame[n], points))
 
     def frame_from_scene(self, n: int, points: Points) -> Points:
-        """Return where in frame n the scene's points (m, 2) lie, inside its field of view or not."""
-        return project_points(self._frame_from_room[n], self.deformation.undo(n, points))
+        """Return the positions in frame n of points (m, 2) of the scene, inside its field of view or not."""
+        return project_points(self._frame_from_plane[n], self.deformation.undo(n, points))
 
     def points_in(self, i: int, j: int, points_j: Points) -> Points:
-        """Return where in frame i the points (m, 2) of frame j lie."""
+        """Return the positions in frame i of points (m, 2) of frame j."""
         return self.frame_from_scene(i, self.scene_from_frame(j, points_j))
 
     def field(self, n: int) -> NDArray[np.bool_]:
@@ -72,20 +93,20 @@ class EndoscopeSequence(MadeFrames):
 
     @cached_property
     def disturbance(self) -> NDArray[np.str_]:
-        """(N,): what spoils each frame, a `Disturbance`."""
-        return draw_disturbances(len(self), self.settings.disturbed, self._draw(BURSTS))
+        """(N,): the `Disturbance` of each frame."""
+        return draw_disturbances(len(self), self.settings.disturbed, self._draw(BURSTS_STREAM))
 
     def overlapping_pairs(self, least: float = LEAST_OVERLAP) -> PairNumbers:
         """Return the pairs (n, 2), i < j, of which i sees at least this fraction of the field of view of j."""
-        return np.argwhere(np.triu(self._sights[0] >= least, k=1))
+        return np.argwhere(np.triu(self._common_points[0] >= least, k=1))
 
     def truth_error(self, mosaic_from_frame: NDArray[np.float64], frames: Iterable[int] | None = None) -> PairErrors:
         """Compare estimated maps, (n, 2, 3) or (n, 3, 3), with the truth, over all pairs that overlap by a tenth.
 
-        `frames` are the numbers of those that were placed, in the order of the maps; all by default. The first call
-        works out where the points of all pairs are.
+        `frames` are the numbers of the placed frames, in the order of the maps; all by default. The first call computes
+        the common points of all pairs.
         """
-        return measure_sights(mosaic_from_frame, self._sights[1], len(self), frames)
+        return measure_common_points(mosaic_from_frame, self._common_points[1], len(self), frames)
 
     @property
     def outline(self) -> Outline:
@@ -98,115 +119,108 @@ class EndoscopeSequence(MadeFrames):
         """Render frame n: (height, width, 3), RGB."""
         if not 0 <= n < len(self):
             raise UsageError(f"frame {n}: the sequence has frames 0 to {len(self) - 1}")
-        camera, way = self.settings.camera, self.motion.way(n)
-        margin = reach_of_blur(camera, way)
+        camera, motion = self.settings.camera, self.motion.step(n)
+        margin = reach_of_blur(camera, motion)
         view = view_tissue(self._tissue, self.motion, self.deformation, self.fields, n, margin)
-        view = blur_view(view, camera.motion_blur * way, self._blurs[n])[margin:-margin, margin:-margin]
+        view = blur_view(view, camera.motion_blur * motion, self._blurs[n])[margin:-margin, margin:-margin]
         shade = self.lighting.shade(n)
         image = colour_tissue(view, self.settings.tissue.contrast, shade)
         lay_over(image, GLINT, self.lighting.glints(n))
         lay_over(image, PARTICLE, self.particles.cover(n))
         first = first_of_burst(self.disturbance, n)
-        image = spoil(self.disturbance[n], image, shade, n - first, self._draw(BURST, first))
-        return record(image, self.fields.depths(n), camera, self._draw(NOISE, n))
+        image = spoil(self.disturbance[n], image, shade, n - first, self._draw(BURST_STREAM, first))
+        return record(image, self.fields.depths(n), camera, self._draw(NOISE_STREAM, n))
 
     @cached_property
     def motion(self) -> Motion:
-        """What the hand does."""
-        return move_hand(self.settings, self._scene_size, self.seed, self._draw(HAND))
+        """The motion of the hand."""
+        return move_hand(self.settings, self._scene_size, self.seed, self._draw(HAND_STREAM))
 
     @cached_property
     def deformation(self) -> Deformation:
-        """What the tissue does."""
-        return draw_deformation(self.settings.tissue, len(self), self._scene_size, self._draw(TISSUE))
+        """The deformation of the tissue."""
+        return draw_deformation(self.settings.tissue, len(self), self._scene_size, self._draw(TISSUE_STREAM))
 
     @cached_property
     def fields(self) -> FieldsOfView:
-        """Where each frame shows tissue."""
-        return draw_fields(self.settings, self.motion, self._draw(FIELD))
+        """The field of view of each frame."""
+        return draw_fields(self.settings, self.motion, self._draw(FIELD_STREAM))
 
     @cached_property
     def lighting(self) -> Lighting:
-        """How each frame is lit."""
+        """The light of each frame."""
         light = self.settings.light
         gains = Degradation(exposure=light.exposure).gains(len(self), self.seed)
-        return draw_lighting(light, gains, self.fields, self.motion.pan, self._draw(LIGHT))
+        return draw_lighting(light, gains, self.fields, self.motion.pan, self._draw(LIGHT_STREAM))
 
     @cached_property
     def particles(self) -> Particles:
-        """What floats in front of the tissue."""
+        """The particles in front of the tissue."""
         return draw_particles(
-            self.settings.particles, (self.width, self.height), self.motion.pan, self._draw(PARTICLES)
+            self.settings.particles, (self.width, self.height), self.motion.pan, self._draw(PARTICLES_STREAM)
         )
 
     @cached_property
     def _blurs(self) -> NDArray[np.float64]:
         camera = self.settings.camera
-        return camera.blur_px + camera.defocus_px * (1 + draw_drift(len(self), FOCUS_FRAMES, self._draw(FOCUS))) / 2
+        return (
+            camera.blur_px + camera.defocus_px * (1 + draw_drift(len(self), FOCUS_FRAMES, self._draw(FOCUS_STREAM))) / 2
+        )
 
     @cached_property
     def _tissue(self) -> NDArray[np.uint8]:
-        return prepare_tissue(self.scene, self._draw(GRAIN))
+        return prepare_tissue(self.scene, self._draw(GRAIN_STREAM))
 
     @cached_property
-    def _frame_from_room(self) -> Homographies:
-        return invert_homographies(self.motion.room_from_frame)
+    def _frame_from_plane(self) -> Homographies:
+        return invert_homographies(self.motion.plane_from_frame)
 
     @cached_property
-    def _sights(self) -> tuple[NDArray[np.float32], Sights]:
-        return find_sights(self.fields, self.scene_from_frame, self.frame_from_scene, LEAST_OVERLAP)
+    def _common_points(self) -> tuple[NDArray[np.float32], CommonPoints]:
+        return find_common_points(self.fields, self.scene_from_frame, self.frame_from_scene, LEAST_OVERLAP)
 
     @property
     def _scene_size(self) -> tuple[int, int]:
         return self.scene.shape[1], self.scene.shape[0]
 
-    def _draw(self, *stage: int) -> np.random.Generator:
-        return np.random.default_rng([self.seed, *stage])
+    def _draw(self, *stream: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, *stream])
 
-    # From here on: what a source of frames offers.
+    # The interface of a source of frames.
 
     @property
     def width(self) -> int:
-        """Of a frame, in pixels."""
+        """Width of a frame in pixels."""
         return self.settings.width
 
     @property
     def height(self) -> int:
-        """Of a frame, in pixels."""
+        """Height of a frame in pixels."""
         return self.settings.height
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """One a frame."""
+        """One for each frame."""
         return tuple(f"endoscope {n}" for n in range(len(self)))
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short hash of all that the frames depend on."""
+        """A short hash of everything that the frames depend on."""
         digest = hashlib.sha256(repr((self.scene.shape, self.settings, self.seed)).encode())
         digest.update(np.ascontiguousarray(self.scene).data)
         return digest.hexdigest()[:16]
 
 
-TISSUE_COLOUR = (184.0, 104.0, 88.0)
-TINT = (0.75, 1.15, 0.95)
-"""Colour of the tissue in full light, and how much of its contrast each channel shows: blood hides least in green."""
-
-GLINT = (255.0, 252.0, 246.0)
-PARTICLE = (226.0, 214.0, 190.0)
-SURROUND = (9.0, 6.0, 6.0)
-RIM_PX = 1.5
-"""Half the width of the field's soft rim."""
+def reach_of_blur(camera: Camera, motion: Points) -> int:
+    """Return the largest number of pixels around a frame that its blur uses, for a scope that moves by `motion`."""
+    return (
+        math.ceil(4 * (camera.blur_px + camera.defocus_px) + camera.motion_blur * float(np.linalg.norm(motion)) / 2) + 1
+    )
 
 
-def reach_of_blur(camera: Camera, way: Points) -> int:
-    """Return how many pixels around a frame its blur draws on at most, for a scope that moves by `way` (2,)."""
-    return math.ceil(4 * (camera.blur_px + camera.defocus_px) + camera.motion_blur * float(np.linalg.norm(way)) / 2) + 1
-
-
-def blur_view(view: NDArray[np.float32], way: Points, blur_px: float) -> NDArray[np.float32]:
-    """Blur along the way (2,) that the scope moves while the shutter is open, and out of focus."""
-    moved = cv2.filter2D(view, -1, trail(way))
+def blur_view(view: NDArray[np.float32], motion: Points, blur_px: float) -> NDArray[np.float32]:
+    """Blur along the motion (2,) of the scope while the shutter is open, and out of focus."""
+    moved = cv2.filter2D(view, -1, trail(motion))
     return np.asarray(cv2.GaussianBlur(moved, (0, 0), blur_px) if blur_px else moved, np.float32)
 
 
@@ -217,7 +231,7 @@ def colour_tissue(view: NDArray[np.float32], contrast: float, shade: NDArray[np.
 
 
 def lay_over(image: NDArray[np.float32], colour: tuple[float, float, float], part: NDArray[np.float32]) -> None:
-    """Mix a colour into an image (3, h, w), in place, by each pixel's part (h, w)."""
+    """Mix a colour into an image (3, h, w), in place, by each pixel's share (h, w)."""
     for c, level in enumerate(colour):
         image[c] += part * (level - image[c])
 
@@ -225,23 +239,23 @@ def lay_over(image: NDArray[np.float32], colour: tuple[float, float, float], par
 def record(
     image: NDArray[np.float32], depth: NDArray[np.float32], camera: Camera, rng: np.random.Generator
 ) -> NDArray[np.uint8]:
-    """Return the frame (h, w, 3) that the file holds; `depth` (h, w) is how far inside the field a pixel lies."""
+    """Return the frame (h, w, 3) of the file. `depth` (h, w) is how far inside the field a pixel lies."""
     outside = np.clip(np.float32(0.5) - depth / np.float32(2 * RIM_PX), 0, 1)
     lay_over(image, SURROUND, outside)
-    # Of the noise in colour little is left in such files.
+    # Such files keep little of the noise in colour.
     noise = np.float32(camera.noise) * rng.standard_normal(depth.shape, dtype=np.float32)
     levels = cv2.merge([cv2.add(channel, noise, dtype=cv2.CV_8U) for channel in image[::-1]])
     _, encoded = cv2.imencode(".jpg", levels, (cv2.IMWRITE_JPEG_QUALITY, camera.jpeg_quality))
     return np.asarray(cv2.imdecode(encoded, cv2.IMREAD_COLOR_RGB), np.uint8)
 
 
-def find_sights(
+def find_common_points(
     fields: FieldsOfView,
     scene_from_frame: Callable[[int, Points], Points],
     frame_from_scene: Callable[[int, Points], Points],
     least: float,
-) -> tuple[NDArray[np.float32], Sights]:
-    """Return which part (N, N) of the field of j each i < j sees, and the points of pairs that share `least` of it."""
+) -> tuple[NDArray[np.float32], CommonPoints]:
+    """Return the fraction (N, N) of the field of j that each i < j sees, and the points of pairs that share `least`."""
     frames = len(fields.centres)
     grids = np.stack([fields.grid(n) for n in range(frames)])
     own = np.stack([fields.contains(n, grid) for n, grid in enumerate(grids)])
@@ -249,7 +263,7 @@ def find_sights(
     middles = in_scene.mean(axis=1)
     reaches = np.linalg.norm(in_scene - middles[:, None], axis=2).max(axis=1)
     shares = np.zeros((frames, frames), np.float32)
-    pairs, points_i, seen = [np.empty((0, 2), np.int64)], [np.empty((0, *grids.shape[1:]))], [own[:0]]
+    pairs, points_i, is_common = [np.empty((0, 2), np.int64)], [np.empty((0, *grids.shape[1:]))], [own[:0]]
     for i in range(frames - 1):
         away = np.linalg.norm(middles[i + 1 :] - middles[i], axis=1)
         # The points end a little before the rim.
@@ -260,6 +274,6 @@ def find_sights(
         kept = np.flatnonzero(shares[i, later] >= least)
         pairs.append(np.column_stack([np.full(len(kept), i), later[kept]]))
         points_i.append(points[kept])
-        seen.append(both[kept])
+        is_common.append(both[kept])
     numbers = np.concatenate(pairs)
-    return shares, Sights(numbers, np.concatenate(points_i), grids[numbers[:, 1]], np.concatenate(seen))
+    return shares, CommonPoints(numbers, np.concatenate(points_i), grids[numbers[:, 1]], np.concatenate(is_common))

@@ -1,4 +1,4 @@
-"""How hard the endoscope's video is; the defaults describe a fetoscopy that a patient person could still mosaic."""
+"""Settings of the endoscopic video. The defaults describe a fetoscopy that a patient person could still mosaic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from smalti.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Hand:
-    """How the scope is moved; lengths in frame pixels, limits are reached now and then."""
+    """How the scope is moved; lengths in frame pixels. Limits are reached sometimes."""
 
     slowest_px: float = 3.0  # a frame, between pauses
     fastest_px: float = 12.0
@@ -29,15 +29,15 @@ class Hand:
 
 @dataclass(frozen=True, slots=True)
 class Tissue:
-    """How the scene deforms, and how little it shows."""
+    """How the scene deforms, and how little contrast it has."""
 
     deformation_px: float = 1.5  # root mean square of each coordinate of the displacement, scene pixels
-    cell_px: float = 320.0  # over such a distance it changes
-    slowness_frames: float = 120.0  # over such a time it changes
+    cell_px: float = 320.0  # it changes over such a distance
+    slowness_frames: float = 120.0  # it changes over such a time
     contrast: float = 9.0  # standard deviation of the tissue's grey levels in full light
 
     def __post_init__(self) -> None:
-        # Stronger than that, the tissue could fold over itself.
+        # A stronger deformation could fold the tissue over itself.
         _refuse_outside("tissue", self, deformation_px=(0, self.cell_px / 40), cell_px=(1, 1e6))
         _refuse_outside("tissue", self, slowness_frames=(1, 1e6), contrast=(0, 128))
 
@@ -50,9 +50,9 @@ class Eyepiece:
     offset_x: float = 0.02  # of its centre from the frame's
     offset_y: float = -0.01
     drift: float = 0.0  # how far its centre moves either way
-    notch: float = 0.07  # radius of the bite out of its rim; 0: none
-    notch_degrees: float = 120.0  # where the bite is, clockwise on the screen from the right
-    notch_turns: bool = False  # with the scope, against the camera
+    notch: float = 0.07  # radius of the notch in its rim; 0: none
+    notch_degrees: float = 120.0  # position of the notch, clockwise on the screen from the right
+    notch_turns: bool = False  # it turns with the scope, relative to the camera
 
     def __post_init__(self) -> None:
         _refuse_outside("eyepiece", self, radius=(0.05, 2), offset_x=(-0.5, 0.5), offset_y=(-0.5, 0.5), drift=(0, 0.5))
@@ -64,7 +64,7 @@ class Light:
     """The lamp at the scope's tip."""
 
     vignetting: float = 0.5  # fraction of the light that the rim lacks
-    spot: float = 0.35  # fraction of the light that comes from a wandering spot
+    spot: float = 0.35  # fraction of the light that comes from a moving spot
     wetness: float = 1.0  # steepness of the ripples that glint: 0 no highlights, 1.5 very many
     exposure: float = 0.15  # largest change of brightness either way, as a fraction
 
@@ -74,11 +74,11 @@ class Light:
 
 @dataclass(frozen=True, slots=True)
 class Camera:
-    """The camera's own faults."""
+    """The faults of the camera."""
 
     blur_px: float = 0.7  # standard deviation of a Gaussian, at best
-    defocus_px: float = 1.0  # what may come on top
-    motion_blur: float = 0.3  # fraction of the way to the next frame during which the shutter is open
+    defocus_px: float = 1.0  # may be added
+    motion_blur: float = 0.3  # fraction of the path to the next frame during which the shutter is open
     noise: float = 3.0  # standard deviation in grey levels
     jpeg_quality: int = 80
 
@@ -99,8 +99,8 @@ class EndoscopeSettings:
     eyepiece: Eyepiece = field(default_factory=Eyepiece)
     light: Light = field(default_factory=Light)
     camera: Camera = field(default_factory=Camera)
-    particles: float = 15.0  # that float in view at a time, on average
-    disturbed: float = 0.0  # fraction of the frames that show nothing of use, in bursts
+    particles: float = 15.0  # in view at a time, on average
+    disturbed: float = 0.0  # fraction of unusable frames, in bursts
 
     def __post_init__(self) -> None:
         _refuse_outside("endoscope", self, frames=(8, 1e6), width=(16, 1e4), height=(16, 1e4))

@@ -1,4 +1,4 @@
-"""What the endoscope's lens shows: the round field of view, perspective and deformation."""
+"""The view of the endoscope: the round field of view, perspective and deformation."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from smalti_lab.synthetic.resampling import HALF_WIDTH, weigh_pixels
 DRIFT_FRAMES = 40.0
 
 CELLS_A_SIDE = 8
-"""Of the square about the circle, each of which has a point for measuring in its middle."""
+"""Cells of the square around the circle. Each has a measuring point in its middle."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldsOfView:
-    """Of every frame, in its own pixels."""
+    """The field of view of every frame, in its own pixels."""
 
     width: int
     height: int
@@ -53,7 +53,7 @@ class FieldsOfView:
         return depth
 
     def grid(self, n: int) -> Points:
-        """Return points (m, 2) spread evenly over the circle of frame n, those in the notch or outside included."""
+        """Return points (m, 2) spread evenly over the circle of frame n, including those in the notch or outside."""
         middles = (np.arange(CELLS_A_SIDE) + 0.5) / CELLS_A_SIDE * 2 - 1
         square = np.stack(np.meshgrid(middles, middles), axis=-1).reshape(-1, 2)
         points: Points = self.centres[n] + self.radius_px * square[np.linalg.norm(square, axis=1) <= 1]
@@ -61,7 +61,7 @@ class FieldsOfView:
 
 
 def draw_fields(settings: EndoscopeSettings, motion: Motion, rng: np.random.Generator) -> FieldsOfView:
-    """Draw where the field of view lies in every frame."""
+    """Draw the position of the field of view in every frame."""
     eyepiece, frames = settings.eyepiece, settings.frames
     unit = min(settings.width, settings.height) / 2
     drift = np.stack([draw_drift(frames, DRIFT_FRAMES, rng) for _ in range(2)], axis=1)
@@ -76,14 +76,14 @@ def draw_fields(settings: EndoscopeSettings, motion: Motion, rng: np.random.Gene
 def view_tissue(
     tissue: NDArray[np.uint8], motion: Motion, deformation: Deformation, fields: FieldsOfView, n: int, margin: int
 ) -> NDArray[np.float32]:
-    """Return the tissue as frame n sees it, with `margin` more pixels on every side: (height, width), not clipped.
+    """Return the tissue in frame n, with `margin` more pixels on every side: (height, width), not clipped.
 
-    Only what the field of view and a margin around it show is filled in.
+    Only the field of view and a margin around it are filled in.
     """
     view = np.full((fields.height + 2 * margin, fields.width + 2 * margin), GREY, np.float32)
     _sample(
         tissue,
-        motion.room_from_frame[n],
+        motion.plane_from_frame[n],
         deformation.lattices[n],
         deformation.cell_px,
         max(float(motion.scale[n]), 1.0),
@@ -98,7 +98,7 @@ def view_tissue(
 @compiled
 def _sample(
     tissue: NDArray[np.uint8],
-    room_from_frame: Homographies,
+    plane_from_frame: Homographies,
     lattice: NDArray[np.float64],
     cell_px: float,
     stretch: float,
@@ -107,9 +107,9 @@ def _sample(
     margin: int,
     view: NDArray[np.float32],
 ) -> None:
-    """Fill in what a frame sees inside a circle, by a kernel wider by `stretch`, the tissue's pixels a frame pixel."""
+    """Fill in the view inside a circle. The kernel is wider by `stretch`, the number of tissue pixels a frame pixel."""
     rows, columns = tissue.shape
-    h = room_from_frame
+    h = plane_from_frame
     weights_x = np.empty(int(2 * HALF_WIDTH * stretch) + 2, np.float32)
     weights_y = np.empty_like(weights_x)
     for v in range(view.shape[0]):

@@ -1,4 +1,4 @@
-"""Soft tissue: it moves slowly under the scope, and shows little."""
+"""Soft tissue: it moves slowly under the scope, and has little contrast."""
 
 from __future__ import annotations
 
@@ -16,58 +16,58 @@ from smalti_lab.synthetic.degradation import draw_drift
 from smalti_lab.synthetic.terrain import fractal_noise
 
 PATTERNS = 6
-"""Ways of deforming that come and go independently."""
+"""Modes of deformation with independent time courses."""
 
 GREY, DEVIATION = 128.0, 40.0
-"""Of prepared tissue, in grey levels: room on both sides, so that little is clipped and nothing rounded away."""
+"""Mean and deviation of prepared tissue, in grey levels, so that little is clipped and nothing is lost by rounding."""
 
 NEIGHBOURHOOD_PX = 35.0
 REDUCTION = 8
 FINE_PX = 6.0
 GRAIN_PX = (32, 4)
 GRAIN, LEAST_GRAIN = 0.6, 0.25
-"""How much of it there is where nothing fine is to be seen, beside a scene of deviation below 1, and the least part of
-that anywhere."""
+"""Amount of grain where there is no fine detail, for a scene of deviation below 1; and its least fraction anywhere."""
 
 CLOSE_PX = 1e-11
 STEPS = 100
-"""Never needed: every step brings the solution closer by the field's slope, a few hundredths."""
+"""Never reached: every step reduces the error by the slope of the field, a few hundredths."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Deformation:
-    """A displacement field that changes with time: the place g of the room shows the scene at g + E_n(g).
+    """A displacement field that changes with time: the plane point g shows the scene point g + E_n(g).
 
-    E_n is a bicubic B-spline, twice differentiable, over a lattice of `cell_px`; beyond the scene it goes on unchanged.
+    E_n is a bicubic B-spline, twice differentiable, over a lattice of `cell_px`. Beyond the scene it continues
+    unchanged.
     """
 
     cell_px: float
     lattices: NDArray[np.float64]  # (N, rows, columns, 2), the spline's coefficients
 
     def deform(self, n: int, points: Points) -> Points:
-        """Return where in the scene the places (m, 2) of the room are found at frame n."""
+        """Return the positions in the scene of plane points (m, 2) at frame n."""
         return _deform(self.lattices[n], self.cell_px, np.ascontiguousarray(points))
 
     def undo(self, n: int, points: Points) -> Points:
-        """Return where in the room the scene's points (m, 2) are at frame n."""
+        """Return the positions in the plane of scene points (m, 2) at frame n."""
         return _undo(self.lattices[n], self.cell_px, np.ascontiguousarray(points))
 
 
 def draw_deformation(tissue: Tissue, frames: int, scene_size: tuple[int, int], rng: np.random.Generator) -> Deformation:
-    """Draw a smooth field that moves smoothly, of the asked root mean square displacement."""
+    """Draw a smooth field that moves smoothly, with the given root mean square displacement."""
     columns, rows = (math.ceil(side / tissue.cell_px) + 3 for side in scene_size)
     patterns = rng.standard_normal((PATTERNS, rows, columns, 2))
     weights = np.stack([draw_drift(frames, tissue.slowness_frames, rng) for _ in range(PATTERNS)], axis=1)
     # A spline of independent coefficients of variance 1 has the variance (151/315)² between its knots on average, the
-    # square of the autocorrelation of the basis; tanh of a normal number has the variance 0.394.
+    # square of the autocorrelation of the basis. tanh of a normal number has the variance 0.394.
     strength = tissue.deformation_px / math.sqrt((151 / 315) ** 2 * 0.394 * PATTERNS)
     return Deformation(tissue.cell_px, strength * np.tensordot(weights, patterns, axes=1))
 
 
 def prepare_tissue(scene: NDArray[np.uint8], rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Return the scene (h, w, 3) as tissue (h, w): grey, of about the same contrast everywhere.
+    """Return the scene (h, w, 3) as tissue (h, w): grey, with about the same contrast everywhere.
 
-    Where the scene is empty, as in a shadow, a grain takes its place: nobody could find the truth without structure.
+    Where the scene has no detail, as in a shadow, grain replaces it, because registration needs structure.
     """
     grey = cv2.cvtColor(scene, cv2.COLOR_RGB2GRAY).astype(np.float32)
     detail = grey - _neighbourhood_mean(grey)
@@ -82,7 +82,7 @@ def prepare_tissue(scene: NDArray[np.uint8], rng: np.random.Generator) -> NDArra
 
 
 def _neighbourhood_mean(field: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Blur widely: on a reduced copy, where that costs little."""
+    """Blur widely, on a reduced copy, which is cheap."""
     height, width = field.shape
     size = (math.ceil(width / REDUCTION), math.ceil(height / REDUCTION))
     small = cv2.GaussianBlur(
@@ -93,7 +93,7 @@ def _neighbourhood_mean(field: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @compiled
 def displacement(lattice: NDArray[np.float64], cell_px: float, x: float, y: float) -> tuple[float, float]:
-    """Return E (2,) at one place of the room."""
+    """Return E (2,) at one plane point."""
     rows, columns = lattice.shape[0] - 3, lattice.shape[1] - 3
     s, t = min(max(x / cell_px, 0.0), columns), min(max(y / cell_px, 0.0), rows)
     column, row = min(int(s), columns - 1), min(int(t), rows - 1)
@@ -114,7 +114,7 @@ def displacement(lattice: NDArray[np.float64], cell_px: float, x: float, y: floa
 
 @compiled
 def _spline_weights(t: float) -> tuple[float, float, float, float]:
-    """Return the uniform cubic B-spline's four weights at t of a cell."""
+    """Return the four weights of the uniform cubic B-spline at t of a cell."""
     rest = 1 - t
     return rest**3 / 6, (4 - 6 * t**2 + 3 * t**3) / 6, (4 - 6 * rest**2 + 3 * rest**3) / 6, t**3 / 6
 
@@ -130,7 +130,7 @@ def _deform(lattice: NDArray[np.float64], cell_px: float, points: Points) -> Poi
 
 @compiled
 def _undo(lattice: NDArray[np.float64], cell_px: float, points: Points) -> Points:
-    """Solve g + E(g) = s by Newton's steps with the derivative 1, from which that of g + E(g) hardly differs."""
+    """Solve g + E(g) = s by Newton's steps with the derivative 1, which is close to that of g + E(g)."""
     found = points.copy()
     for n in range(len(points)):
         for _ in range(STEPS):

@@ -1,4 +1,4 @@
-"""What can be experimented on: one interface, and a table of what there is."""
+"""The interface of an experiment, and the table of experiments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from smalti_lab.experiments.worlds import check_circle, check_frames, circle, ra
 
 
 class Experiment(Protocol):
-    """Frames, who answers about them, what is known from outside, and how far a mosaic is from the truth."""
+    """Frames, an agent, an external model, and the error of a mosaic against the truth."""
 
     @property
     def frames(self) -> int:
@@ -29,26 +29,26 @@ class Experiment(Protocol):
 
     @property
     def outline(self) -> Outline:
-        """Of every frame."""
+        """Outline of every frame."""
         ...
 
     @property
     def positions(self) -> Points:
-        """(N, 2): where the frames' centres lie, in any unit, for figures."""
+        """(N, 2): the centres of the frames, in any unit, for figures."""
         ...
 
     @property
     def external(self) -> ExternalModel:
-        """What the frames look like."""
+        """The appearance of the frames."""
         ...
 
     @property
     def overlapping(self) -> PairNumbers:
-        """(n, 2): the pairs that the agent says yes to, in order."""
+        """(n, 2): the pairs to which the agent says yes, in order."""
         ...
 
     def agent(self, seed: int, *, chain_noise: float) -> PrecomputedAgent:
-        """Return who answers in the run of a seed; consecutive frames err `chain_noise` times as much as they say."""
+        """Return the agent of the run of a seed. Consecutive frames err `chain_noise` times as much as they state."""
         ...
 
     def start(
@@ -58,7 +58,7 @@ class Experiment(Protocol):
         ...
 
     def finish(self, start: Loop) -> Finish:
-        """Return what makes of this state, and of those after it, the mosaic whose error counts."""
+        """Return a function from a state to the mosaic whose error counts."""
         ...
 
     def relative_rmsd(self, maps: FrameMaps) -> float:
@@ -66,7 +66,7 @@ class Experiment(Protocol):
         ...
 
     def shape_rmsd(self, maps: FrameMaps) -> float:
-        """Return the RMS distance of the frame centres to the truth after the best similarity, NaN if nobody knows."""
+        """Return the RMS distance of the frame centres to the truth after the best similarity; NaN if it is unknown."""
         ...
 
 
@@ -78,12 +78,12 @@ class Kind:
     check: Callable[[int, float], None]
     """Refuses a number of frames, or a noise of the chain, that it cannot have."""
     make: Callable[[int, int, Path | None], Experiment]
-    """Takes the number of frames, the seed of the run, and the folder, if any, that keeps what takes long to find."""
+    """Takes the number of frames, the seed of the run, and the folder, if any, that keeps slow results."""
     family: str = "affine"
-    """The usual one of Smalti's maps; the paper's are affine."""
+    """The default family of Smalti's maps. The paper's are affine."""
 
     def usual_family(self, strategy: str) -> str:
-        """Return the family of maps of a method if nobody says."""
+        """Return the default family of maps of a method."""
         return self.family if strategy == SMALTI else "affine"
 
 
@@ -108,7 +108,7 @@ EXPERIMENTS: dict[str, Kind] = {
 
 
 def experiment_named(name: str) -> Kind:
-    """Look a kind of experiment up by its name."""
+    """Return a kind of experiment by its name."""
     if name not in EXPERIMENTS:
         raise UnknownNameError("experiment", name, EXPERIMENTS)
     return EXPERIMENTS[name]

@@ -22,9 +22,20 @@ __all__ = ["COLOURS", "OTHER_COLOUR", "draw_figures"]
 
 LARGEST_PICTURE = 150
 
+COLOURS = {
+    "smalti": "#101820",
+    "paper": "#d1495b",
+    "external-only": "#30638e",
+    "position-only": "#edae49",
+    "elibol": "#00798c",
+    "sawhney": "#7b5ea7",
+    "xia": "#6b705c",
+}
+OTHER_COLOUR = "#888888"
+
 
 def draw_figures(settings: StudySettings, runs: list[Run], folder: Path) -> None:
-    """Draw everything into `folder`; pictures of all pairs only where the paper's method is among those compared."""
+    """Draw all figures into `folder`. Pictures of all pairs exist only if the paper's method is compared."""
     pictured = next(run for run in runs if run.settings == settings.pictured)
     with mpl.rc_context(
         {"font.size": 9, "svg.hashsalt": "smalti", "axes.spines.top": False, "axes.spines.right": False}
@@ -41,7 +52,7 @@ def draw_figures(settings: StudySettings, runs: list[Run], folder: Path) -> None
 
 def _save(figure: Figure, folder: Path, name: str) -> None:
     figure.savefig(folder / f"{name}.png", dpi=150)
-    figure.set_layout_engine("none")  # everything has its place now: finding it again takes as long as drawing
+    figure.set_layout_engine("none")  # the layout is final: computing it again takes as long as drawing
     figure.savefig(folder / f"{name}.svg", dpi=150, metadata={"Date": None})
 
 
@@ -75,7 +86,7 @@ def _trajectories(settings: StudySettings, runs: list[Run]) -> Figure:
 
 
 def _leave_room(ax: Axes, placed: Points, truth: Points, wide: bool) -> None:
-    """Keep the shape honest where there is room for it; stretch y, and say so, where there is not."""
+    """Keep the aspect ratio if there is space. Otherwise stretch y, and say so."""
     ax.tick_params(labelsize=6)
     if not wide:
         ax.set_aspect("equal", adjustable="datalim")
@@ -157,7 +168,7 @@ MEASURES = {
 
 
 def draw_errors(settings: StudySettings, runs: list[Run]) -> Figure:
-    """Draw the errors that the truth tells of, a line a strategy."""
+    """Draw the errors against the truth, one line for each strategy."""
     known = [name for name in MEASURES if np.isfinite(getattr(runs[0].rows[0], name))]
     figure = Figure(figsize=(1.0 + 4.25 * len(known), 4.2), layout="constrained")
     axes = figure.subplots(1, len(known), squeeze=False)[0]
@@ -176,7 +187,7 @@ def draw_errors(settings: StudySettings, runs: list[Run]) -> Figure:
 
 
 def draw_prediction(settings: StudySettings, runs: list[Run]) -> Figure:
-    """Draw the error of the pictured strategy, what was predicted of it, and the bound if one was stated."""
+    """Draw the error of the pictured strategy, its prediction, and the bound if one was stated."""
     figure = Figure(figsize=(5.2, 4.0), layout="constrained")
     ax = figure.subplots()
     strategy = settings.pictured.strategy
@@ -198,7 +209,7 @@ def draw_prediction(settings: StudySettings, runs: list[Run]) -> Figure:
 
 
 def draw_reliability(settings: StudySettings, runs: list[Run]) -> Figure:
-    """Draw the share of yes against the probability that was stated, above how often it was."""
+    """Draw the share of yes against the stated probability, above a histogram of the probabilities."""
     figure = Figure(figsize=(4.8, 5.4), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     above.plot([0, 1], [0, 1], color="#bbbbbb", lw=1.0)
@@ -222,7 +233,7 @@ def draw_reliability(settings: StudySettings, runs: list[Run]) -> Figure:
 
 
 def _by_seed(settings: StudySettings, runs: list[Run], strategy: str, measure: str) -> NDArray[np.float64]:
-    """(seeds, queries + 1); a run that ended early keeps the error it ended with."""
+    """(seeds, queries + 1). A run that ended early keeps its last error."""
     values = np.empty((len(settings.seeds), settings.queries + 1))
     mine = [run for run in runs if run.settings.strategy == strategy]
     for row, run in zip(values, mine, strict=True):
@@ -230,15 +241,3 @@ def _by_seed(settings: StudySettings, runs: list[Run], strategy: str, measure: s
         row[: len(measured)] = measured
         row[len(measured) :] = measured[-1]
     return values
-
-
-COLOURS = {
-    "smalti": "#101820",
-    "paper": "#d1495b",
-    "external-only": "#30638e",
-    "position-only": "#edae49",
-    "elibol": "#00798c",
-    "sawhney": "#7b5ea7",
-    "xia": "#6b705c",
-}
-OTHER_COLOUR = "#888888"

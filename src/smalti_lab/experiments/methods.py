@@ -24,7 +24,7 @@ Loop = ActiveLoop | PaperLoop
 
 SMALTI = "smalti"
 STRATEGIES = (SMALTI, *PAPER_STRATEGIES)
-"""The first is a method of its own; with every other one, everything but the strategy is the paper's, literally."""
+"""The first is a method of its own. With every other name, everything except the strategy is the paper's, literally."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ class Method:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameMaps:
-    """Where all frames lie."""
+    """The maps of all frames."""
 
-    mosaic_from_frame: Homographies  # (N, 3, 3), of straight pixels
+    mosaic_from_frame: Homographies  # (N, 3, 3), of undistorted pixels
     part: NDArray[np.int64]  # (N,): the mosaic of every frame
     lens: Lens
 
@@ -85,25 +85,25 @@ class FrameMaps:
 
     @classmethod
     def delivered(cls, state: ActiveLoop) -> FrameMaps:
-        """Take the mosaic that a build ends with: links looked at landmark by landmark."""
+        """Take the mosaic that a build ends with: refined on all landmarks."""
         final = refine_on_landmarks(state.estimate)
         return cls(final.mosaic_from_frame, final.part, final.lens or state.lens)
 
 
 Finish = Callable[[Loop], FrameMaps]
-"""Makes of a state the mosaic that people get."""
+"""From a state to the mosaic that people get."""
 
 
 def finish_each_its_own_way(state: Loop) -> FrameMaps:
-    """Return what a build of either method ends with."""
+    """Return the mosaic that a build of either method ends with."""
     return FrameMaps.delivered(state) if isinstance(state, ActiveLoop) else FrameMaps.of(state)
 
 
 def finish_all_alike(start: Loop) -> Finish:
-    """Return a finish that asks nothing but which pairs were answered: that of Smalti, whoever asked.
+    """Return a finish that depends only on which pairs were answered: that of Smalti, for every strategy.
 
-    The paper's mosaic is affine. To compare the questions alone, its answers are given to the engine of homographies:
-    the same links, lens, rejection and refinement as for Smalti's.
+    The paper's mosaic is affine. To compare the questions alone, its answers are given to the engine of homographies,
+    with the same links, lens, rejection and refinement as for Smalti's.
     """
     engine = (
         start

@@ -1,4 +1,4 @@
-"""A real sequence with the real matcher: 75 drone photographs, all pairs matched once and kept on disk."""
+"""A real sequence with the real matcher: 75 drone photographs. All pairs are matched once and stored on disk."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ FRAMES = 75
 
 
 def caliterra(frames: int, seed: int, folder: Path | None) -> Caliterra:
-    """Take the first frames of the set; what matching found is kept in the folder, if there is one."""
+    """Take the first frames of the set. Matches are stored in the folder, if there is one."""
     matches = None if folder is None else load_matches(folder, NAME, frames)
     if matches is None:
-        # Imported here: workers find the matches made, and need not load what makes them.
+        # Imported here: workers find stored matches, and need not load the matcher.
 
         matches = match_all(_set() / "frames", frames)
         if folder is not None:
@@ -49,7 +49,7 @@ def caliterra(frames: int, seed: int, folder: Path | None) -> Caliterra:
     judges = read_landmarks(_set() / "landmarks.csv")
     names = {n: path.name for n, path in enumerate(sorted((_set() / "frames").iterdir())[:frames])}
     metres = read_positions(_set() / "gps.csv", names).metres
-    # From the first frame; north is up, y is down.
+    # From the first frame. North is up, y is down.
     positions = (np.array([metres[n] for n in range(frames)]) - metres[0]) * [1.0, -1.0]
     return Caliterra(matches, judges, positions, seed)
 
@@ -67,7 +67,7 @@ def check_caliterra(frames: int, chain_noise: float) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Caliterra:
-    """Real frames; the truth are landmarks that were no input."""
+    """Real frames. The truth are landmarks that are not used as input."""
 
     matches: Matches
     judges: Sequence[Landmarks]
@@ -81,7 +81,7 @@ class Caliterra:
 
     @property
     def outline(self) -> Outline:
-        """Of every frame."""
+        """Outline of every frame."""
         return self.matches.outline
 
     @cached_property
@@ -95,9 +95,9 @@ class Caliterra:
         return np.unique(self.matches.pairs, axis=0)
 
     def agent(self, seed: int, *, chain_noise: float) -> PrecomputedAgent:
-        """Return an agent that knows, of the landmarks of each pair, as many drawn with replacement.
+        """Return an agent with a bootstrap sample of each pair's landmarks, drawn with replacement.
 
-        That is how much luck there is in what was found: seeds are repetitions, although a pair is matched once.
+        It shows the effect of chance in the matching: seeds are repetitions, although a pair is matched once.
         """
         assert chain_noise == 1.0
         return self.matches.drawn(np.random.default_rng(seed))
@@ -113,7 +113,7 @@ class Caliterra:
         return method.start(self.frames, self.outline, links, external=external, stop_rule=stop_rule)
 
     def _joining(self, links: Sequence[Landmarks], agent: Agent) -> Iterator[Landmarks]:
-        """Yield what joins frames that a chain leaves apart, the nearest in time first: the paper's cannot begin so."""
+        """Yield links that join parts of a broken chain, nearest in time first. The paper's loop needs them."""
         part = np.arange(self.frames)
         for landmarks in links:
             part[part == part[landmarks.pair.j]] = part[landmarks.pair.i]
@@ -123,11 +123,11 @@ class Caliterra:
                 yield found
 
     def finish(self, start: Loop) -> Finish:
-        """Return the finish of a build, the same whatever the method: affine maps do not follow these frames."""
+        """Return the finish of a build, the same for every method, because affine maps do not fit these frames."""
         return finish_all_alike(start)
 
     def relative_rmsd(self, maps: FrameMaps) -> float:
-        """Return the RMS distance, in frame i, of where the maps put x_j to x_i over all landmarks that judge."""
+        """Return the RMS distance, in frame i, of the mapped x_j to x_i over all landmarks of the truth."""
         placements = [
             Placement(n, int(part), final, final, 0.0)
             for n, (part, final) in enumerate(zip(maps.part, maps.mosaic_from_frame, strict=True))
@@ -135,7 +135,7 @@ class Caliterra:
         return evaluate(placements, self.judges, maps.lens).relative_rmsd_px
 
     def shape_rmsd(self, maps: FrameMaps) -> float:
-        """Return NaN: GPS is too coarse to tell."""
+        """Return NaN: GPS is too coarse for it."""
         return float("nan")
 
 
@@ -145,7 +145,7 @@ def _set() -> Path:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches:
-    """The landmarks of all pairs that match, one a row, in the order of their pairs; and what words are made of."""
+    """The landmarks of all pairs that match, one a row, in the order of their pairs; and keypoints for visual words."""
 
     pairs: PairNumbers  # (n, 2), the pair of each landmark
     points_i: Points  # (n, 2)
@@ -165,7 +165,7 @@ class Matches:
         )
 
     def drawn(self, rng: np.random.Generator) -> PrecomputedAgent:
-        """Return an agent that knows, of each pair's landmarks, as many drawn with replacement."""
+        """Return an agent with a bootstrap sample of each pair's landmarks, drawn with replacement."""
         _, first, of_row, count = np.unique(
             self.pairs, axis=0, return_index=True, return_inverse=True, return_counts=True
         )
@@ -174,7 +174,7 @@ class Matches:
 
 
 def keep_matches(folder: Path, name: str, matches: Matches) -> None:
-    """Write them into a folder, beside their place first."""
+    """Write the matches into a folder, under a temporary name first."""
     path = _path(folder, name, len(matches.keypoints))
     keypoints, outline = matches.keypoints, matches.outline
     partial = path.with_suffix(".partial")
@@ -198,7 +198,7 @@ def keep_matches(folder: Path, name: str, matches: Matches) -> None:
 
 
 def load_matches(folder: Path, name: str, frames: int) -> Matches | None:
-    """Return what was kept, None if nothing was."""
+    """Return stored matches; None if there are none."""
     path = _path(folder, name, frames)
     if not path.exists():
         return None
@@ -220,7 +220,7 @@ def _path(folder: Path, name: str, frames: int) -> Path:
 
 
 def match_all(folder: Path, frames: int) -> Matches:
-    """Match all pairs of the first frames; of the keypoints, those are returned that words are made of."""
+    """Match all pairs of the first frames. Return the matches, and the keypoints for visual words."""
     with open_source(folder) as source:
         outline, frame_views = Outline.of_pixels(source.width, source.height), FrameViews(source, "auto")
         keypoints = [

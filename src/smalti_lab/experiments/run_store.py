@@ -15,17 +15,17 @@ from smalti.errors import OutputError, UsageError
 from smalti_lab.experiments.runs import Row, Run, RunSettings
 
 UNFINISHED = ".unfinished"
-"""The folder, in that of the study, that holds finished runs until all are."""
+"""The folder, in that of the study, that holds finished runs until all are finished."""
 
 
 def check_matplotlib() -> None:
-    """Say in one line what to install before hours of work that end with a figure."""
+    """Say in one line what to install, before hours of work that end with a figure."""
     if importlib.util.find_spec("matplotlib") is None:
         raise UsageError("figures need matplotlib, which is not installed: pip install 'smalti[lab]'")
 
 
 def make_folder(folder: Path) -> Path:
-    """Make a folder to write to, or say in one line why it cannot be."""
+    """Make a folder to write to, or say in one line why this is not possible."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".writable"
@@ -37,7 +37,7 @@ def make_folder(folder: Path) -> Path:
 
 
 def keep(folder: Path, run: Run) -> None:
-    """Write a finished run into the study's folder, beside its place first."""
+    """Write a finished run into the study's folder, under a temporary name first."""
     path = _path(folder, run.settings)
     words = {
         "rows": [asdict(row) for row in run.rows],
@@ -62,7 +62,7 @@ def keep(folder: Path, run: Run) -> None:
 
 
 def load(folder: Path, run: RunSettings, pictured: bool) -> Run | None:
-    """Return a run that was kept, unless its pictures are wanted and it has none."""
+    """Return a stored run, unless its pictures are wanted and it has none."""
     path = _path(folder, run)
     if not path.exists():
         return None
@@ -84,7 +84,7 @@ def load(folder: Path, run: RunSettings, pictured: bool) -> Run | None:
 
 
 def clear(folder: Path) -> None:
-    """Remove the runs that were kept: the study is written."""
+    """Remove the stored runs, because the study is written."""
     shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
 
 

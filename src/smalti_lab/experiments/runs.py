@@ -1,4 +1,4 @@
-"""One run of an experiment: frames, a strategy, a seed, and what the strategy is told about appearance."""
+"""One run of an experiment: frames, a strategy, a seed, and an external model of appearance."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from smalti_lab.experiments.methods import FrameMaps, Loop, Method
 from smalti_lab.synthetic.truth import smallest_area
 
 PICTURED_QUERIES = (0, 1, 2, 5, 10, 20, 50)
-"""The answers after which the matrices of a pictured run are kept."""
+"""The numbers of answers after which the matrices of a pictured run are kept."""
 
 ERRORS = ("relative_rmsd_px", "own_rmsd_px", "shape_rmsd_px")
 
@@ -45,30 +45,30 @@ class RunSettings:
     strategy: str
     seed: int
     appearance: str = "own"
-    chain_noise: float = 1.0  # the chain's real noise, in units of what its landmarks say
+    chain_noise: float = 1.0  # the chain's real noise, in units of the stated noise
     batch: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The state after one answer; query 0 is the state before any."""
+    """The state after one answer. Query 0 is the state before any."""
 
     query: int
     i: int | None
     j: int | None
     answer: str
     relative_rmsd_px: float  # of the mosaic that people get
-    own_rmsd_px: float  # of the mosaic that the method has when it asks
-    shape_rmsd_px: float  # NaN where the truth does not tell
+    own_rmsd_px: float  # of the method's own mosaic while it asks
+    shape_rmsd_px: float  # NaN if the truth does not determine it
     predicted_rmsd_px: float
-    probability: float  # of overlap, as the strategy thought before it asked; NaN where it thinks of none
-    bound_px: float  # stated to be above the error nine times of ten; NaN where nothing is stated
-    seconds: float  # from the answer before to this one's mosaic, its prediction included, its finish not
+    probability: float  # of overlap, stated before the question; NaN if the strategy has none
+    bound_px: float  # the error is below it with a stated probability of 0.9; NaN without a statement
+    seconds: float  # from the previous answer to this one's mosaic, with its prediction, without its finish
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """What a run found."""
+    """The result of a run."""
 
     settings: RunSettings
     rows: list[Row]
@@ -81,9 +81,9 @@ class Run:
 
 
 def perform(settings: RunSettings, pictured: bool, on_answer: Callable[[], None], folder: Path | None = None) -> Run:
-    """Ask until the queries are used up or the strategy has nothing left to ask.
+    """Ask until the queries are used up or the strategy has no question left.
 
-    In `folder`, if there is one, an experiment keeps what takes long to find.
+    An experiment stores slow results in `folder`, if there is one.
     """
     experiment = experiment_named(settings.experiment).make(settings.frames, settings.seed, folder)
     agent = experiment.agent(settings.seed, chain_noise=settings.chain_noise)
@@ -101,7 +101,7 @@ def perform(settings: RunSettings, pictured: bool, on_answer: Callable[[], None]
     for latest in state.run(agent, settings.batch):
         row = _row_of(latest, begin)
         if latest.links is state.links:
-            # A refusal adds no link: the mosaic, and how far it is from the truth, stay as they are.
+            # A no adds no link, so the mosaic and its errors stay as they are.
             row = replace(row, **{name: getattr(rows[-1], name) for name in ERRORS})
         else:
             maps = finish(latest)
@@ -125,7 +125,7 @@ def perform(settings: RunSettings, pictured: bool, on_answer: Callable[[], None]
 
 
 def _row_of(state: Loop, begin: float) -> Row:
-    """Return the row of a state, its errors not known yet."""
+    """Return the row of a state, without its errors."""
     predicted = state.predicted_error_px
     seconds = time.perf_counter() - begin
     last = state.answers[-1] if state.answers else None
@@ -155,8 +155,8 @@ def _with_errors(row: Row, experiment: Experiment, state: Loop, maps: FrameMaps)
 
 
 def _probability(before: Loop, pair: Pair, batch: int) -> float:
-    """Return what was thought of a pair before it was answered, NaN if the strategy thinks of no probability."""
-    # Of a batch only the first is the best one of the state before it; the paper's loop asks one at a time.
+    """Return the stated probability of a pair before it was answered; NaN if the strategy has none."""
+    # Only the first pair of a batch is the best of the state before it. The paper's loop asks one at a time.
     alone = batch == 1 or isinstance(before, PaperLoop)
     suggestion = before.best if alone else before.likely(pair)
     assert suggestion is not None
@@ -192,11 +192,11 @@ def _pictures_of_answer(state: PaperLoop) -> dict[str, NDArray[np.float32]]:
 
 SURE = 0.999
 MISSED, MISTAKEN = 0.15, 0.03
-"""Of the pairs that overlap, and of those that do not: what an overconfident model is wrong about."""
+"""Error rates of an overconfident model: on pairs that overlap, and on pairs that do not."""
 
 
 def appearance_named(name: str) -> Callable[[Experiment, np.random.Generator], ExternalModel]:
-    """Look up what makes the external model of an experiment."""
+    """Return the maker of an experiment's external model by its name."""
     if name not in APPEARANCES:
         raise UnknownNameError("kind of appearance", name, APPEARANCES)
     return APPEARANCES[name]
@@ -211,19 +211,19 @@ def _none(experiment: Experiment, _rng: np.random.Generator) -> ExternalModel:
 
 
 def _uninformative(experiment: Experiment, rng: np.random.Generator) -> ExternalModel:
-    """Any number for any pair."""
+    """A random number for every pair."""
     return FixedProbabilities(_drawn_by_pair(experiment.frames, rng))
 
 
 def _adversarial(experiment: Experiment, _rng: np.random.Generator) -> ExternalModel:
-    """A frame looks exactly like those it overlaps, and exactly like those half the sequence on."""
+    """A frame looks exactly like those it overlaps, and exactly like those half the sequence later."""
     overlap = _matrix(experiment.overlapping, experiment.frames)
     twin = np.roll(overlap, experiment.frames // 2, axis=1)
     return FixedProbabilities(np.where(overlap | twin | twin.T, SURE, 1.0 - SURE))
 
 
 def _overconfident(experiment: Experiment, rng: np.random.Generator) -> ExternalModel:
-    """Always sure, and wrong about some pairs at random."""
+    """Always certain, and wrong about some pairs at random."""
     overlap = _matrix(experiment.overlapping, experiment.frames)
     wrong = _drawn_by_pair(experiment.frames, rng) < np.where(overlap, MISSED, MISTAKEN)
     return FixedProbabilities(np.where(overlap ^ wrong, SURE, 1.0 - SURE))

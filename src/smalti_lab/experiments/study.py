@@ -1,4 +1,4 @@
-"""Many runs in worker processes, kept as they finish, so that an interrupted study goes on."""
+"""Many runs in worker processes. They are stored as they finish, so that an interrupted study can go on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StudySettings:
     queries: int = 50
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
     strategies: tuple[str, ...] = ("paper", "external-only", "position-only", "elibol", "sawhney")
-    family: str | None = None  # of the maps; None: what is usual for the experiment and the method
+    family: str | None = None  # of the maps; None: the default of the experiment and the method
     appearance: str = "own"
     chain_noise: float = 1.0
     batch: int = 1
@@ -56,7 +56,7 @@ class StudySettings:
 
     @property
     def pictured(self) -> RunSettings:
-        """The run of which more is shown: the paper's strategy if there, at the first seed."""
+        """The run with more figures: the paper's strategy if present, at the first seed."""
         strategy = "paper" if "paper" in self.strategies else self.strategies[0]
         return self._run(strategy, self.seeds[0])
 
@@ -67,7 +67,7 @@ class StudySettings:
 
     @property
     def has_pictures(self) -> bool:
-        """Tell whether there are matrices of all pairs to show: they are the paper's."""
+        """Tell whether there are matrices of all pairs to show. Only the paper's method has them."""
         return self.pictured.strategy != SMALTI
 
     def family_of(self, strategy: str) -> str:
@@ -96,11 +96,11 @@ def conduct(settings: StudySettings, folder: Path, *, workers: int, on_progress:
 def conduct_all(
     studies: Mapping[Path, StudySettings], *, workers: int, on_progress: Callable[[int], object]
 ) -> dict[Path, list[Run]]:
-    """Perform all runs of several studies, given by their folders, and return them in their order.
+    """Perform all runs of several studies, given by their folders, and return them in order.
 
-    One pool of `workers` processes performs all of them. Every finished run is kept below its study's folder at once;
-    runs that an interrupted study left there are not repeated. Each worker uses one thread, so that results do not
-    depend on how many there are. `on_progress` is told of every answer.
+    One pool of `workers` processes performs all of them. Every finished run is stored below its study's folder at once.
+    Runs that an interrupted study left there are not repeated. Each worker uses one thread, so that results do not
+    depend on the number of workers. `on_progress` is called after every answer.
     """
     done: dict[_Task, Run] = {}
     tasks: list[_Task] = []
@@ -115,16 +115,16 @@ def conduct_all(
             on_progress(task.run.queries)
     for folder, settings in studies.items():
         if any(task.folder == folder and task not in done for task in tasks):
-            # Once here: the workers then find what takes long to make.
+            # Made once here, so that the workers find the slow results stored.
             experiment_named(settings.experiment).make(settings.frames, settings.seeds[0], folder)
-    with hire(workers) as hired:
+    with worker_pool(workers) as hired:
         _perform(tasks, done, hired, on_progress)
     return {folder: [done[task] for task in tasks if task.folder == folder] for folder in studies}
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A run to be performed, and the folder of its study."""
+    """A run to perform, and the folder of its study."""
 
     folder: Path
     run: RunSettings
@@ -139,7 +139,7 @@ def _perform(
     running: dict[Future[Run], _Task] = {}
     while missing or running:
         while missing and len(running) < workers.count:
-            # The longest first: at the end, when no other is left to begin, nobody waits long for the last.
+            # The longest run first, so that no long run is left alone at the end.
             task = max(missing, key=lambda task: expected_seconds(task.run, done.values()))
             missing.remove(task)
             running[workers.start(task.run, task.pictured, task.folder)] = task
@@ -150,18 +150,18 @@ def _perform(
             task, result = running.pop(future), future.result()
             keep(task.folder, result)
             done[task] = result
-            # A strategy that has nothing left to ask ends before its queries are used up.
+            # A strategy without further questions ends before its queries are used up.
             if unused := task.run.queries - result.rows[-1].query:
                 on_progress(unused)
 
 
 def expected_seconds(run: RunSettings, finished: Iterable[Run]) -> float:
-    """Return how long a run will take, by those that differ in the seed only; inf where there is none, to find out."""
+    """Return the expected time of a run, from runs that differ in the seed only; inf if there is none yet."""
     kind = replace(run, seed=0)
-    alike = [other for other in finished if replace(other.settings, seed=0) == kind]
-    if not alike:
+    same_kind = [other for other in finished if replace(other.settings, seed=0) == kind]
+    if not same_kind:
         return math.inf
-    return sum(row.seconds for other in alike for row in other.rows) / len(alike)
+    return sum(row.seconds for other in same_kind for row in other.rows) / len(same_kind)
 
 
 THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -169,18 +169,18 @@ THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Some processes, started when they are first needed."""
+    """Worker processes, started when they are first needed."""
 
     count: int
     _pool: ProcessPoolExecutor
     _answers: SimpleQueue[None]
 
     def start(self, run: RunSettings, pictured: bool, folder: Path) -> Future[Run]:
-        """Have a run performed; in the folder is what its experiment keeps."""
+        """Start a run. `folder` holds what its experiment stores."""
         return self._pool.submit(_work, run, pictured, folder)
 
     def count_answers(self) -> int:
-        """Return how many answers there were since this was last asked."""
+        """Return the number of answers since the last call."""
         count = 0
         while not self._answers.empty():
             self._answers.get()
@@ -189,8 +189,8 @@ class Workers:
 
 
 @contextlib.contextmanager
-def hire(count: int) -> Iterator[Workers]:
-    """Lend that many workers; should anything go wrong, they end at once."""
+def worker_pool(count: int) -> Iterator[Workers]:
+    """Lend this many workers. They end at once if anything goes wrong."""
     context = multiprocessing.get_context("spawn")
     answers: SimpleQueue[None] = context.SimpleQueue()
     before = {name: os.environ.get(name) for name in THREAD_LIMITS}
@@ -222,7 +222,7 @@ _answers: SimpleQueue[None] | None = None
 
 
 def _prepare_worker(answers: SimpleQueue[None]) -> None:
-    """Let the parent alone handle an interrupt, and remember where to report answers."""
+    """Leave interrupts to the parent, and remember where to report answers."""
     global _answers  # noqa: PLW0603
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _answers = answers

@@ -37,7 +37,7 @@ COLUMNS = (
 
 
 def write_reports(studies: Mapping[Path, StudySettings], runs: Mapping[Path, list[Run]]) -> list[Path]:
-    """Write the results of every study into its folder; only when all are there, forget the runs that were kept."""
+    """Write the results of every study into its folder. When all are written, remove the stored runs."""
     written = [path for folder, settings in studies.items() for path in _write_report(settings, runs[folder], folder)]
     for folder in studies:
         clear(folder)
@@ -45,7 +45,7 @@ def write_reports(studies: Mapping[Path, StudySettings], runs: Mapping[Path, lis
 
 
 def _write_report(settings: StudySettings, runs: list[Run], folder: Path) -> list[Path]:
-    """Write everything beside its place, then move it there: no file is ever half-written."""
+    """Write everything under temporary names, then move it to its place, so that no file is ever half-written."""
     partial = folder / ".partial"
     try:
         shutil.rmtree(partial, ignore_errors=True)
@@ -64,7 +64,7 @@ def _write_report(settings: StudySettings, runs: list[Run], folder: Path) -> lis
 
 
 def curves_csv(runs: list[Run]) -> str:
-    """Return one line a query; numbers with all their digits."""
+    """Return one line a query, with all digits."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -94,5 +94,5 @@ def curves_csv(runs: list[Run]) -> str:
 
 
 def _written(number: float) -> str:
-    """Return all its digits, nothing for NaN."""
+    """Return a number with all digits, or nothing for NaN."""
     return "" if math.isnan(number) else repr(number)

@@ -1,4 +1,4 @@
-"""What a study found, in numbers: `summary.json`, calibration, and the answers that an error took."""
+"""The results of a study in numbers: `summary.json`, calibration, and the number of answers until an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUMMARISED_QUERIES = (0, 1, 2, 3, 5, 10, 20, 30, 50)
 
 
 def summarise(settings: StudySettings, runs: list[Run]) -> dict[str, Any]:
-    """Return the settings and, for each strategy, what became of the error and of the questions."""
+    """Return the settings and, for each strategy, its errors and its questions."""
     by_strategy = {name: [run for run in runs if run.settings.strategy == name] for name in settings.strategies}
     levels = levels_by_seed(by_strategy[settings.strategies[0]])
     return {
@@ -42,7 +42,7 @@ def _summarise_strategy(settings: StudySettings, runs: list[Run], levels: Mappin
     for measure in ("relative_rmsd_px", "own_rmsd_px", "shape_rmsd_px", "predicted_rmsd_px"):
         summary[measure] = {}
         for query in queries:
-            # A run that ended early keeps the error it ended with.
+            # A run that ended early keeps its last error.
             values = [float(getattr(run.rows[min(query, len(run.rows) - 1)], measure)) for run in runs]
             summary[measure][str(query)] = {
                 "mean": _or_none(float(np.mean(values))),
@@ -78,7 +78,7 @@ def _summarise_calibration(found: Calibration | None) -> dict[str, Any] | None:
 
 
 def _or_none(number: float) -> float | None:
-    """Return a number that JSON knows: NaN is none."""
+    """Return a number for JSON; NaN becomes None."""
     return None if math.isnan(number) else float(number)
 
 
@@ -99,12 +99,12 @@ BINS = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
-    """Stated probabilities of a yes beside the answers, in bins of equal width from 0 to 1."""
+    """Stated probabilities of a yes against the answers, in bins of equal width from 0 to 1."""
 
     brier: float  # mean squared difference of probability and answer, 0 or 1
     counts: NDArray[np.int64]  # (BINS,) of questions
-    probabilities: NDArray[np.float64]  # (BINS,) mean of those stated, NaN where there is none
-    shares: NDArray[np.float64]  # (BINS,) of yes among the answers, NaN where there is none
+    probabilities: NDArray[np.float64]  # (BINS,) mean of those stated, NaN for an empty bin
+    shares: NDArray[np.float64]  # (BINS,) of yes among the answers, NaN for an empty bin
 
 
 def calibrate(runs: Iterable[Run]) -> Calibration | None:
@@ -126,7 +126,7 @@ def calibrate(runs: Iterable[Run]) -> Calibration | None:
 
 
 def covered_share(rows: Iterable[Row]) -> float:
-    """Return in how many of the states that have a bound the error is below it, as a share; NaN if none has."""
+    """Return the share of states with a bound whose error is below it; NaN if none has a bound."""
     covered = [row.relative_rmsd_px <= row.bound_px for row in rows if not np.isnan(row.bound_px)]
     return float(np.mean(covered)) if covered else float("nan")
 
@@ -136,11 +136,11 @@ def _rows(runs: Iterable[Run]) -> Iterable[Row]:
 
 
 GOOD_ENOUGH = 1.5
-"""Times the error that the first strategy ends with: what all strategies are to reach."""
+"""Factor on the final error of the first strategy: the error that all strategies are to reach."""
 
 
 def errors_by_query(run: Run) -> NDArray[np.float64]:
-    """Return the relative error after every query (queries + 1,), px; a run that ended early keeps its last."""
+    """Return the relative error after every query (queries + 1,), px. A run that ended early keeps its last."""
     measured = [row.relative_rmsd_px for row in run.rows]
     return np.array(measured + measured[-1:] * (run.settings.queries + 1 - len(measured)))
 
@@ -156,10 +156,10 @@ def levels_by_seed(runs: Sequence[Run]) -> dict[int, float]:
 
 
 def answers_to_reach(run: Run, level_px: float) -> int:
-    """Return after how many answers the error is at most so large, and stays so; one more than there were if never."""
+    """Return the number of answers from which on the error stays at most `level_px`; one more than all if never."""
     return last_above(errors_by_query(run), level_px) + 1
 
 
 def last_above(errors_px: NDArray[np.float64], level_px: float) -> int:
-    """Return after how many answers the error (queries + 1,) is larger than that for the last time, -1 if never."""
+    """Return after how many answers the error (queries + 1,) is above the level for the last time; -1 if never."""
     return int(np.flatnonzero(errors_px > level_px).max(initial=-1))

@@ -1,4 +1,4 @@
-"""A free path with many loops, over a scene whose places look alike here and there."""
+"""A free path with many loops, over a scene in which some places look alike."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from smalti_lab.experiments.worlds import OUTLINE, World, check_frames
 STEP = 30.0
 """Pixels from frame to frame, a little less than on the raster."""
 
-ROOM_FOR = 600
+REGION_FRAMES = 600
 RADIUS = 450.0
-"""Of the region in which so many frames stay; its area grows with their number, so that places are seen as often."""
+"""Radius of the region for so many frames. Its area grows with their number, so that places are seen equally often."""
 
 REACHED = 120.0
-"""Pixels from a place at which the next one is made for."""
+"""Pixels from a target at which the camera turns to the next one."""
 
 LARGEST_TURN = 0.3
-"""Radians a step: the camera's path is smooth."""
+"""Radians a step. The camera's path is smooth."""
 
-SPEED_TOLERANCE = 0.8
-"""How much of the turn of one step is left in the next."""
+TURN_PERSISTENCE = 0.8
+"""The fraction of the turn of one step that is left in the next."""
 
-UNREST = 0.05
-"""Deviation of what is added to every turn, radians."""
+TURN_NOISE = 0.05
+"""Deviation of the random part of every turn, radians."""
 
 WORDS = 200
 WORDS_SHOWN = 35
@@ -39,32 +39,32 @@ CELL = 25.0
 """Pixels; the scene is a grid of such cells."""
 
 ALIKE_WITHIN = 60.0
-"""Pixels over which a place comes to look different: the deviation of the smoothing."""
+"""Pixels over which the appearance of a place changes: the deviation of the smoothing."""
 
 CONTRAST = 1.5
 """Deviation of a word's log frequency over the plane."""
 
 TEXTURES = 2
-"""What a scene has in several places: a field, a pattern of tiles."""
+"""Textures that occur in several places: a field, a pattern of tiles."""
 
 PATCHES = 7
-"""In the region of `ROOM_FOR` frames."""
+"""In the region of `REGION_FRAMES` frames."""
 
 PATCH_RADIUS = 110.0
 PATCH_PURITY = 0.9
-"""How much of what is seen in the middle of a patch is its texture."""
+"""The share of the texture in the middle of its patch."""
 
 
 def wander(frames: int, seed: int) -> World:
-    """A smooth random walk that comes back to places, and signatures with false friends, both drawn by the seed."""
+    """A smooth random walk that comes back to places, and signatures with false matches, both drawn by the seed."""
     check_frames("wander", frames)
     path, scene = np.random.default_rng([seed, 0]), np.random.default_rng([seed, 1])
-    positions = walk(frames, RADIUS * math.sqrt(frames / ROOM_FOR), path)
-    return World("wander", positions, WeightedSignatures(look(positions, scene)))
+    positions = walk(frames, RADIUS * math.sqrt(frames / REGION_FRAMES), path)
+    return World("wander", positions, WeightedSignatures(word_frequencies(positions, scene)))
 
 
 def walk(frames: int, radius: float, rng: np.random.Generator) -> Points:
-    """Return the places (N, 2) of a camera that makes for one place after the other, none farther than `radius`."""
+    """Return the positions (N, 2) of a camera that goes to one target after the other, none farther than `radius`."""
     positions = np.zeros((frames, 2))
     heading, turn = rng.uniform(0.0, 2.0 * math.pi), 0.0
     aim = _anywhere(radius, rng)
@@ -74,29 +74,29 @@ def walk(frames: int, radius: float, rng: np.random.Generator) -> Points:
             aim = _anywhere(radius, rng)
         towards = math.remainder(math.atan2(aim[1] - y, aim[0] - x) - heading, 2.0 * math.pi)
         wanted = max(-LARGEST_TURN, min(LARGEST_TURN, towards))
-        turn = SPEED_TOLERANCE * turn + (1.0 - SPEED_TOLERANCE) * wanted + rng.normal(0.0, UNREST)
+        turn = TURN_PERSISTENCE * turn + (1.0 - TURN_PERSISTENCE) * wanted + rng.normal(0.0, TURN_NOISE)
         heading += turn
         positions[n] = x + STEP * math.cos(heading), y + STEP * math.sin(heading)
     return positions
 
 
 def _anywhere(radius: float, rng: np.random.Generator) -> tuple[float, float]:
-    """Return a place of the region, all being as likely."""
+    """Return a uniformly random point of the region."""
     distance, angle = radius * math.sqrt(rng.uniform()), rng.uniform(0.0, 2.0 * math.pi)
     return distance * math.cos(angle), distance * math.sin(angle)
 
 
-def look(positions: Points, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return how often each frame shows each word (N, D), rows of length 1.
+def word_frequencies(positions: Points, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return the frequency of each word in each frame (N, D), rows of length 1.
 
-    The words' frequencies vary smoothly over the plane. Some patches along the path have the texture of one of a few
-    kinds, whose patches all look the same. What a frame shows is counted with an error of its own: keypoints that are
-    found in one frame are missed in the next.
+    The frequencies of words vary smoothly over the plane. Some patches along the path have the texture of one of a few
+    kinds; all patches of a kind look the same. Each frame has its own counting error, because keypoints that are found
+    in one frame are missed in the next.
     """
     corner = positions.min(axis=0) - OUTLINE.width
     shape = tuple(np.ceil((np.ptp(positions, axis=0) + 2 * OUTLINE.width) / CELL).astype(int))
-    patches = rng.choice(positions, math.ceil(PATCHES * len(positions) / ROOM_FOR), replace=False) - corner
-    frequency = _with_patches(_places(shape, rng), patches, rng)
+    patches = rng.choice(positions, math.ceil(PATCHES * len(positions) / REGION_FRAMES), replace=False) - corner
+    frequency = _with_patches(_word_grid(shape, rng), patches, rng)
     shown = uniform_filter(frequency, size=(0, round(OUTLINE.width / CELL), round(OUTLINE.height / CELL)))
     at = ((positions - corner) / CELL - 0.5).T
     expected = np.stack([map_coordinates(of_word, at, order=1, mode="nearest") for of_word in shown], axis=1)
@@ -105,14 +105,14 @@ def look(positions: Points, rng: np.random.Generator) -> NDArray[np.float64]:
     return signatures
 
 
-def _places(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
+def _word_grid(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
     """Return the frequency of every word on the grid (D, x, y), sum 1."""
     smooth = gaussian_filter(rng.normal(size=(WORDS, *shape)), sigma=(0, ALIKE_WITHIN / CELL, ALIKE_WITHIN / CELL))
     return _as_frequency(smooth / smooth.std())
 
 
 def _with_patches(places: NDArray[np.float64], patches: Points, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return the frequencies with the same few textures at the patches, given by their middles."""
+    """Return the frequencies with the same few textures at the patches, given by their centres."""
     x, y = np.meshgrid(*(CELL * (np.arange(length) + 0.5) for length in places.shape[1:]), indexing="ij")
     textures = _as_frequency(rng.normal(size=(WORDS, TEXTURES)))
     for number, (middle_x, middle_y) in enumerate(patches):

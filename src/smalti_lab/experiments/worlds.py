@@ -1,4 +1,4 @@
-"""Synthetic sequences of which everything is known (the paper's section 7.1)."""
+"""Synthetic sequences with known truth (the paper's section 7.1)."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ CIRCLE_RADIUS = 250.0
 MIN_FRAMES = 3
 
 FRAMES_AT_ONCE = 256
-"""Frames whose neighbours are looked for together: memory is theirs times N."""
+"""Frames whose neighbours are searched together. Memory grows with this number times N."""
 
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A camera that is moved, not turned, over a plane; frames, truth and what is known from outside."""
+    """A camera that shifts, without turning, over a plane: frames, truth and external model."""
 
     name: str
     positions: Points  # (N, 2) of the frames' centres
@@ -48,7 +48,7 @@ class World:
 
     @property
     def overlapping(self) -> PairNumbers:
-        """(n, 2): the pairs that the agent says yes to, in order."""
+        """(n, 2): the pairs to which the agent says yes, in order."""
         return self.moments[0]
 
     @cached_property
@@ -61,8 +61,8 @@ class World:
     def agent(self, seed: int, sigma: float = 1.0, chain_noise: float = 1.0) -> PrecomputedAgent:
         """Return an agent that has measured every overlapping pair once, with normal noise of `sigma` pixels.
 
-        One generator a seed draws the noise of all pairs in their order when the run begins: whoever asks, and
-        whenever, gets the same landmarks. Those of consecutive frames err `chain_noise` times as much as they say.
+        One generator for each seed draws the noise of all pairs in their order when the run begins, so every question
+        about a pair gets the same landmarks. Those of consecutive frames err `chain_noise` times as much as they state.
         """
         pairs, point = self.shown_in_both
         points_j = CONTROL_POINTS[point]
@@ -98,7 +98,7 @@ class World:
         return float(np.sqrt(np.mean(np.sum(off**2, axis=1))))
 
     def shape_rmsd(self, maps: FrameMaps) -> float:
-        """Return the RMS distance of the frame centres to the truth after the best similarity; it sees shrinking."""
+        """Return the RMS distance of the frame centres to the truth after the best similarity. It shows shrinking."""
         centres = apply_map(maps.mosaic_from_frame, OUTLINE.centre[None])[:, 0]
         true_centres = apply(self.mosaic_from_frame, OUTLINE.centre[None])[:, 0]
         residual = fit_similarity(centres, true_centres) - true_centres
@@ -108,19 +108,19 @@ class World:
     def shown_in_both(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The truth to measure against: pairs (n, 2), i < j, and a control point of j that i shows too, (n,).
 
-        All control points of all overlapping pairs, overlap being what the agent calls so.
+        It has all control points of all overlapping pairs, with the agent's definition of overlap.
         """
         pairs, points = [], []
         for first in range(0, self.frames, FRAMES_AT_ONCE):
             offset = self.positions[None] - self.positions[first : first + FRAMES_AT_ONCE, None]
-            # Frames that are nowhere near share nothing: most pairs of a long sequence need no closer look.
+            # Frames far from each other share nothing, so most pairs of a long sequence need no closer check.
             near = (np.abs(offset) <= (OUTLINE.width + TOLERANCE, OUTLINE.height + TOLERANCE)).all(axis=2)
             earlier, later = np.nonzero(np.triu(near, first + 1))
-            seen = OUTLINE.contains(CONTROL_POINTS[None] + offset[earlier, later, None], TOLERANCE)  # (near pairs, 9)
-            grid = seen.reshape(-1, 3, 3)
-            # Of a grid, three points are not on one line if they span two rows and two columns.
+            shown = OUTLINE.contains(CONTROL_POINTS[None] + offset[earlier, later, None], TOLERANCE)  # (near pairs, 9)
+            grid = shown.reshape(-1, 3, 3)
+            # Three points of a grid are not on one line if they span two rows and two columns.
             enough = (grid.any(axis=1).sum(axis=1) >= 2) & (grid.any(axis=2).sum(axis=1) >= 2)
-            pair, point = np.nonzero(seen & enough[:, None])
+            pair, point = np.nonzero(shown & enough[:, None])
             pairs.append(np.column_stack([earlier[pair] + first, later[pair]]))
             points.append(point)
         return np.concatenate(pairs), np.concatenate(points)
@@ -129,7 +129,7 @@ class World:
     def moments(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """All overlapping pairs (n, 2), each once, and Σ x̃ x̃ᵀ (n, 3, 3) of the control points of j that i shows too.
 
-        With x̃ = (x, y, 1), they tell the sum of squares of any affine map of these points, without the points.
+        With x̃ = (x, y, 1), they give the sum of squares of any affine map of these points, without the points.
         """
         pairs, point = self.shown_in_both
         starts = np.flatnonzero(np.append(True, (np.diff(pairs, axis=0) != 0).any(axis=1)))
@@ -138,7 +138,7 @@ class World:
 
 
 def raster(frames: int) -> World:
-    """There and back: the way back lies a third of a frame beside the way out; an ideal external model."""
+    """There and back: the way back lies a third of a frame beside the way out. The external model is ideal."""
     check_frames("raster", frames)
     n = np.arange(1, frames + 1)
     out = n <= frames / 2
@@ -153,7 +153,7 @@ def raster(frames: int) -> World:
 
 
 def circle(frames: int) -> World:
-    """One revolution; signatures that take opposite frames for the same place."""
+    """One revolution, with signatures that take opposite frames for the same place."""
     check_circle(frames)
     angle = 2.0 * np.pi * np.arange(1, frames + 1) / frames
     positions = CIRCLE_RADIUS * np.column_stack([np.cos(angle), np.sin(angle)])

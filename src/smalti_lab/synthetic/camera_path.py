@@ -1,7 +1,7 @@
-"""Paths of a camera over a scene, and how steadily it is held.
+"""Paths of a camera over a scene, and the unsteadiness of its handling.
 
-Every path is equally paced: consecutive frames lie `step` frame widths apart along it. The whole frame stays inside
-the scene whatever the camera's handling; a path that does not fit is refused.
+Every path is paced evenly: consecutive frames lie `step` frame widths apart along it. The whole frame stays inside the
+scene, whatever the handling of the camera. A path that does not fit is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STEP = 0.28
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CameraPath:
-    """Where each frame lies in the scene, in scene pixels."""
+    """The position of each frame in the scene, in scene pixels."""
 
     name: str
     width: int
@@ -70,9 +70,9 @@ def raster(
     handling: Handling | None = None,
     seed: int = 0,
 ) -> CameraPath:
-    """Fly strips forth and back, neighbours overlapping by `sidelap` of the frame's height.
+    """Fly strips to and fro. Neighbouring strips overlap by `sidelap` of the frame's height.
 
-    Without `strips` there are as many as make the block's shape most like the scene's.
+    Without `strips`, their number makes the block's shape most like the scene's.
     """
     handling = handling or Handling()
     free_x, free_y = _free_size("raster", scene_size, frame_size, frames, step, handling)
@@ -115,7 +115,7 @@ def circle(
     handling: Handling | None = None,
     seed: int = 0,
 ) -> CameraPath:
-    """Fly whole circles about the scene's middle; after the last frame the first would come again."""
+    """Fly whole circles about the centre of the scene. After the last frame the first would come again."""
     handling = handling or Handling()
     free = min(_free_size("circle", scene_size, frame_size, frames, step, handling))
     if revolutions < 1:
@@ -155,13 +155,13 @@ def wander(
         raise UsageError(f"wander: {visits} visits, give a positive number")
     pace = _pace(frame_size, step, handling)
     swept = frames * pace * frame_size[1] * handling.scale
-    # What the frames cover is their centres' region and half a frame around it.
+    # The frames cover the region of their centres and half a frame around it.
     frame = np.array(frame_size) * handling.scale
     part = min(math.sqrt(swept / visits / float(np.prod(free + frame))), 1.0)
     home = np.clip(part * (free + frame) - frame, np.minimum(free, 2 * pace), free)
     per_frame = 16
     rng = np.random.default_rng([seed, 0])
-    # Curvature is smooth over a few frames; a free walk is longer than needed, since rounding its bounces off and
+    # Curvature is smooth over a few frames. The free walk is longer than needed, because rounding its bounces and
     # cutting it to length shorten it.
     bend = gaussian_filter1d(rng.standard_normal(3 * frames * per_frame), 4 * per_frame)
     direction = rng.uniform(0, 2 * np.pi) + np.cumsum(bend / bend.std()) * 0.12 / per_frame
@@ -171,18 +171,18 @@ def wander(
 
 
 def _fold(walk: Points, size: NDArray[np.float64]) -> Points:
-    """Reflect a walk at the sides of a box about the origin, with the corners of each reflection rounded off."""
+    """Reflect a walk at the sides of a box about the origin, and round the corners of each reflection."""
     roundness = 0.985
     swing = np.sin(np.pi * walk / np.maximum(size, 1e-9))
     return size / 2 * np.arcsin(roundness * swing) / math.asin(roundness)
 
 
-def _pace_out(way: Points, pace: float, frames: int) -> Points:
+def _pace_out(line: Points, pace: float, frames: int) -> Points:
     """Return points (frames, 2) that lie `pace` apart along a polyline."""
-    run = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(way, axis=0), axis=1))])
+    run = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))])
     wanted = pace * np.arange(frames)
     assert wanted[-1] <= run[-1] * (1 + 1e-9) + 1e-9, "the way is too short"
-    return np.column_stack([np.interp(wanted, run, way[:, c]) for c in (0, 1)])
+    return np.column_stack([np.interp(wanted, run, line[:, c]) for c in (0, 1)])
 
 
 def _pace(frame_size: tuple[int, int], step: float, handling: Handling) -> float:
@@ -220,7 +220,7 @@ def _fly(
     handling: Handling,
     seed: int,
 ) -> CameraPath:
-    """Hold a camera at `offsets` (N, 2) from the scene's middle."""
+    """Hold a camera at `offsets` (N, 2) from the centre of the scene."""
     middle = Outline.of_pixels(*scene_size).centre
     pose: Pose = handling.hold(len(offsets), np.random.default_rng([seed, 1]))
     return CameraPath(name, *frame_size, pose.place(middle + offsets, Outline.of_pixels(*frame_size)))
@@ -229,14 +229,14 @@ def _fly(
 SLOWNESS_FRAMES = 15.0
 """Heading and zoom change over about so many frames."""
 SHAKE_LIMIT = 3.0
-"""Shake beyond so many standard deviations is cut off, so that a path's reach is known beforehand."""
+"""Shake is cut off at so many standard deviations, so that the reach of a path is known in advance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handling:
-    """How far a camera strays from flying level and straight; all zero: it only shifts."""
+    """How much a camera deviates from level and straight flight. All zero: it only shifts."""
 
-    heading_degrees: float = 0.0  # slow turns, up to so much either way
+    heading_degrees: float = 0.0  # slow turns, up to this angle either way
     zoom: float = 0.0  # slow changes of scale, up to this fraction either way
     shake_px: float = 0.0  # standard deviation of each coordinate, in frame pixels, independent from frame to frame
     shake_degrees: float = 0.0  # the same for the heading
@@ -251,12 +251,12 @@ class Handling:
             raise UsageError(f"handling: scale is {self.scale}, give a positive number")
 
     def reach(self, width: int, height: int) -> tuple[float, float]:
-        """Return how far, in scene pixels, a frame may extend from its place on the path along x and y."""
+        """Return how far, in scene pixels, a frame may extend from its position on the path along x and y."""
         turn = math.radians(self.heading_degrees + SHAKE_LIMIT * self.shake_degrees)
         largest = self.scale * (1 + self.zoom)
         shake = SHAKE_LIMIT * self.shake_px * self.scale * (1 + self.zoom)
         diagonal = math.hypot(width, height) / 2
-        # A side reaches furthest when the diagonal lies along the axis, or else at the largest turn.
+        # A side reaches farthest when the diagonal lies along the axis, or else at the largest turn.
         to_x, to_y = math.atan2(height, width), math.atan2(width, height)
         reach_x = diagonal * math.cos(max(to_x - turn, 0.0))
         reach_y = diagonal * math.cos(max(to_y - turn, 0.0))
@@ -273,7 +273,7 @@ class Handling:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pose:
-    """Each frame's turn, scale and shift."""
+    """Turn, scale and shift of each frame."""
 
     heading: NDArray[np.float64]  # (N,), radians, clockwise on the screen
     scale: NDArray[np.float64]  # (N,), scene pixels a frame pixel

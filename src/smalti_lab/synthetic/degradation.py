@@ -1,4 +1,4 @@
-"""The faults of a real camera: blur, changing exposure, a darker rim, noise; and slow random change."""
+"""The faults of a real camera: blur, changing exposure, vignetting, noise; and slow random change."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FRAMES_BETWEEN_STEPS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Degradation:
-    """How much of each fault; none by default."""
+    """The amount of each fault; none by default."""
 
     blur_px: float = 0.0  # standard deviation of a Gaussian
-    motion_blur: float = 0.0  # fraction of the way to the next frame during which the shutter is open
+    motion_blur: float = 0.0  # fraction of the path to the next frame during which the shutter is open
     exposure: float = 0.0  # largest change of brightness either way, as a fraction
-    noise: float = 0.0  # standard deviation in grey levels, each pixel and channel on its own
+    noise: float = 0.0  # standard deviation in grey levels, independent for each pixel and channel
     vignetting: float = 0.0  # fraction of the light that the corners lack
 
     def __post_init__(self) -> None:
@@ -36,7 +36,7 @@ class Degradation:
                 raise UsageError(f"degradation: {name} is {value}, give 0 or a positive number{limit}")
 
     def gains(self, frames: int, seed: int) -> NDArray[np.float64]:
-        """Return each frame's exposure (frames,): a slow drift and, now and then, a step, within 1 ± `exposure`."""
+        """Return each frame's exposure (frames,): a slow drift and sometimes a step, within 1 ± `exposure`."""
         rng = np.random.default_rng([seed, 2])
         drift = draw_drift(frames, DRIFT_FRAMES, rng)
         is_step = rng.random(frames) < 1 / FRAMES_BETWEEN_STEPS
@@ -44,7 +44,7 @@ class Degradation:
         return np.asarray(1 + self.exposure * (0.5 * drift + 0.5 * levels), np.float64)
 
     def margin(self, motion: Points) -> int:
-        """Return how many pixels around a frame its blur draws on, for a camera that moves by `motion` (2,)."""
+        """Return the number of pixels around a frame that its blur uses, for a camera that moves by `motion` (2,)."""
         if not (self.blur_px or self.motion_blur):
             return 0
         return math.ceil(4 * self.blur_px + self.motion_blur * float(np.linalg.norm(motion)) / 2) + 1
@@ -52,9 +52,9 @@ class Degradation:
     def apply(
         self, sharp: NDArray[np.float32], motion: Points, gain: float, rng: np.random.Generator
     ) -> NDArray[np.uint8]:
-        """Turn what the lens sees into what the camera records: (h, w, 3).
+        """Turn the image of the lens into what the camera records: (h, w, 3).
 
-        `sharp` has `margin(motion)` pixels more on every side than the frame; `motion` (2,) is the way to the next
+        `sharp` has `margin(motion)` pixels more on every side than the frame. `motion` (2,) is the motion to the next
         frame in frame pixels.
         """
         margin = self.margin(motion)
@@ -74,10 +74,10 @@ class Degradation:
 
 
 def trail(motion: Points) -> NDArray[np.float32]:
-    """Return the kernel of a straight motion during the exposure, centred so that the picture stays where it is."""
+    """Return the kernel of a straight motion during the exposure, centred so that the picture does not shift."""
     half = math.ceil(float(np.linalg.norm(motion)) / 2) + 1
     kernel = np.zeros((2 * half + 1, 2 * half + 1))
-    # Points along the trail, so close that each shares itself smoothly among its four neighbours.
+    # Points along the trail, dense enough that the kernel is smooth. Each is divided among its four neighbours.
     for t in np.linspace(-0.5, 0.5, 16 * half + 1):
         x, y = half + t * motion
         column, row = int(x), int(y)
@@ -87,7 +87,7 @@ def trail(motion: Points) -> NDArray[np.float32]:
 
 
 def _falloff(width: int, height: int, vignetting: float) -> NDArray[np.float32]:
-    """Return (h, w, 1): 1 in the middle, 1 - vignetting in the corners; round, as lenses are."""
+    """Return (h, w, 1): 1 in the middle, 1 - vignetting in the corners, with circular symmetry."""
     x = np.arange(width) - (width - 1) / 2
     y = np.arange(height) - (height - 1) / 2
     away = (x[None, :] ** 2 + y[:, None] ** 2) / (width**2 + height**2) * 4

@@ -22,12 +22,12 @@ ROOFS: tuple[Colour, ...] = (
 )
 GARDENS: tuple[Colour, ...] = ((118, 148, 78), (134, 152, 92), (102, 132, 66), (168, 156, 122), (150, 150, 142))
 SHADOW: Points = np.array([0.7, 0.7])
-"""Where a thing one pixel high throws its shadow: the sun stands in the upper left."""
+"""The shadow of a thing one pixel high. The sun is in the upper left."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class House:
-    """A gable roof over a rectangle, with the ground that belongs to it."""
+    """A gable roof over a rectangle, with its ground."""
 
     centre: Points  # (2,)
     along: Points  # (2,), unit vector of the ridge
@@ -45,32 +45,34 @@ class House:
         )
 
 
-def settle(ways: Sequence[Points], taken: NDArray[np.uint8], density: float, rng: np.random.Generator) -> list[House]:
-    """Build houses along ways where nothing stands yet; `taken` is nonzero where something does, and is filled in."""
+def settle(curves: Sequence[Points], taken: NDArray[np.uint8], density: float, rng: np.random.Generator) -> list[House]:
+    """Build houses along roads on free ground. `taken` is nonzero where something stands, and is filled in."""
     houses = []
-    for way in ways:
-        aside = normals(way)
-        # Houses gather in villages and leave stretches between them empty.
-        village = np.clip(0.5 + np.sin(np.arange(len(way)) / rng.uniform(16, 26) + rng.uniform(0, 2 * np.pi)), 0.06, 1)
-        for n in range(4, len(way) - 4, 7):
+    for curve in curves:
+        across = normals(curve)
+        # Houses gather in villages, with empty stretches between them.
+        village = np.clip(
+            0.5 + np.sin(np.arange(len(curve)) / rng.uniform(16, 26) + rng.uniform(0, 2 * np.pi)), 0.06, 1
+        )
+        for n in range(4, len(curve) - 4, 7):
             for side in (-1, 1):
                 if rng.random() > density * village[n]:
                     continue
-                house = _build(way[n] + side * rng.uniform(50, 66) * aside[n], aside[n], rng)
+                house = _build(curve[n] + side * rng.uniform(50, 66) * across[n], across[n], rng)
                 if _occupy(taken, house.rectangle(grow=9)):
                     houses.append(house)
     return houses
 
 
 def draw_gardens(picture: NDArray[np.uint8], houses: Iterable[House]) -> None:
-    """Paint the ground around the houses, fenced."""
+    """Paint the fenced ground around the houses."""
     for house in houses:
         _fill(picture, house.rectangle(grow=15), (148, 140, 108))
         _fill(picture, house.rectangle(grow=13), house.garden)
 
 
 def draw_shadows(shade: NDArray[np.uint8], houses: Iterable[House], shadow: int) -> None:
-    """Darken what the houses keep the sun from."""
+    """Darken the shadows of the houses."""
     for house in houses:
         thrown = np.concatenate([house.rectangle(), house.rectangle() + house.storeys * SHADOW])
         hull = np.asarray(cv2.convexHull(thrown.astype(np.float32)), np.float64)[:, 0]
@@ -78,7 +80,7 @@ def draw_shadows(shade: NDArray[np.uint8], houses: Iterable[House], shadow: int)
 
 
 def draw_roofs(picture: NDArray[np.uint8], houses: Iterable[House], rng: np.random.Generator) -> None:
-    """Paint both slopes of every roof, its ridge, and what sits on it."""
+    """Paint both slopes of every roof, its ridge, and the things on it."""
     for house in houses:
         across = np.array([-house.along[1], house.along[0]])
         lit = 1.0 + 0.16 * float(np.sign(across @ SHADOW)) * np.array([1.0, -1.0])
@@ -100,10 +102,10 @@ def draw_roofs(picture: NDArray[np.uint8], houses: Iterable[House], rng: np.rand
             _fill(picture, thing.rectangle(), (grey, grey, min(grey + 10, 255)))
 
 
-def _build(centre: Points, aside: Points, rng: np.random.Generator) -> House:
+def _build(centre: Points, across: Points, rng: np.random.Generator) -> House:
     turn = rng.normal(0, 0.05) + (np.pi / 2 if rng.random() < 0.4 else 0.0)
     cos, sin = np.cos(turn), np.sin(turn)
-    along = np.array([aside[1] * cos + aside[0] * sin, aside[1] * sin - aside[0] * cos])
+    along = np.array([across[1] * cos + across[0] * sin, across[1] * sin - across[0] * cos])
     is_barn = rng.random() < 0.12
     size = (rng.uniform(58, 84), rng.uniform(28, 36)) if is_barn else (rng.uniform(32, 50), rng.uniform(25, 34))
     roof = _lit(ROOFS[int(rng.integers(len(ROOFS)))], rng.uniform(0.88, 1.12))

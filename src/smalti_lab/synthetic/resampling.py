@@ -1,7 +1,7 @@
-"""Sampling a scene between its pixels, as exactly as its pixels allow.
+"""Exact sampling of a scene between its pixels.
 
-OpenCV's remap rounds coordinates of its better kernels to 1/32 pixel and its cubic kernel (a = -0.75) does not
-reproduce even a ramp, which would be an error in the truth. Here the weights are computed for every pixel's own
+OpenCV's remap rounds coordinates of its better kernels to 1/32 pixel, and its cubic kernel (a = -0.75) does not
+reproduce even a ramp. That would be an error in the truth. Here the weights are computed for every pixel's own
 coordinates, by the six-point cubic convolution of R. Keys, "Cubic convolution interpolation for digital image
 processing", 1981, section VII: exact for polynomials up to the third degree.
 """
@@ -20,10 +20,10 @@ HALF_WIDTH = 3.0
 def resample(
     scene: NDArray[np.uint8], scene_from_frame: Transforms, width: int, height: int, margin: int = 0
 ) -> NDArray[np.float32]:
-    """Return the scene as a frame of `width` × `height` sees it: (height, width, 3), in grey levels, not clipped.
+    """Return the scene in a frame of `width` × `height`: (height, width, 3), in grey levels, not clipped.
 
-    `margin` more pixels are rendered on every side. Beyond the scene's border its last pixels go on. Where the
-    frame has fewer pixels than the scene the kernel is widened as much, against aliasing.
+    `margin` more pixels are rendered on every side. Beyond the scene's border its last pixels continue. If the frame
+    has fewer pixels than the scene, the kernel is widened accordingly, against aliasing.
     """
     frame = np.empty((height + 2 * margin, width + 2 * margin, 3), np.float32)
     # How far a step of one frame pixel can move along the scene's x and y.
@@ -46,7 +46,7 @@ def _kernel(s: float) -> float:
 
 @compiled
 def weigh_pixels(at: float, stretch: float, weights: NDArray[np.float32]) -> tuple[int, int]:
-    """Fill in the weights of the pixels about `at`, and return the first one's number and their count."""
+    """Fill in the weights of the pixels around `at`. Return the number of the first one, and their count."""
     reach = HALF_WIDTH * stretch
     first = int(np.ceil(at - reach))
     count = int(np.floor(at + reach)) - first + 1

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from smalti.errors import InputError, UsageError
 from smalti_lab.synthetic.houses import draw_gardens, draw_roofs, draw_shadows, settle
-from smalti_lab.synthetic.roads import draw_bounds, draw_cars, draw_lane, draw_river, draw_road, lay_way
+from smalti_lab.synthetic.roads import draw_bounds, draw_cars, draw_curve, draw_lane, draw_river, draw_road
 from smalti_lab.synthetic.terrain import divide_land, fractal_noise, paint_ground
 from smalti_lab.synthetic.trees import draw_tree_shadows, draw_trees, plant
 
 SMALLEST_SCENE = 64
 SHADE = 118
-"""What shadow leaves of 255 parts of light."""
+"""Light in a shadow, of 255."""
 
 SATURATION = 0.8
 GRAIN = 5.0
@@ -24,10 +24,10 @@ GRAIN = 5.0
 
 
 def procedural_scene(width: int, height: int, seed: int) -> NDArray[np.uint8]:
-    """Paint farmland seen from above, out of nothing but noise: (height, width, 3), RGB.
+    """Paint farmland seen from above, from noise alone: (height, width, 3), RGB.
 
-    Fields with rows and tracks, a river, roads, villages, hedges and woods, all with texture at every scale from
-    one pixel up, so that every place can be told from every other.
+    It has fields with rows and tracks, a river, roads, villages, hedges and woods. All have texture at every scale from
+    one pixel up, so that no two places look the same.
     """
     if min(width, height) < SMALLEST_SCENE:
         raise UsageError(f"a scene of {width} × {height} is too small, give at least {SMALLEST_SCENE} pixels a side")
@@ -36,13 +36,13 @@ def procedural_scene(width: int, height: int, seed: int) -> NDArray[np.uint8]:
     picture = paint_ground(width, height, parcels, rng)
     draw_bounds(picture, parcels, rng)
 
-    river = lay_way(width, height, rng, upright=True, place=rng.uniform(0.25, 0.75), bends=230)
+    river = draw_curve(width, height, rng, upright=True, place=rng.uniform(0.25, 0.75), bends=230)
     roads = [
-        lay_way(width, height, rng, upright=False, place=rng.uniform(0.25, 0.45), bends=90),
-        lay_way(width, height, rng, upright=True, place=rng.uniform(0.1, 0.9), bends=110),
+        draw_curve(width, height, rng, upright=False, place=rng.uniform(0.25, 0.45), bends=90),
+        draw_curve(width, height, rng, upright=True, place=rng.uniform(0.1, 0.9), bends=110),
     ]
     lanes = [
-        lay_way(width, height, rng, upright=upright, place=rng.uniform(*between), bends=140)
+        draw_curve(width, height, rng, upright=upright, place=rng.uniform(*between), bends=140)
         for upright, between in ((False, (0.65, 0.9)), (True, (0.05, 0.95)), (False, (0.02, 0.2)))
     ]
     draw_river(picture, river, rng)
@@ -54,8 +54,8 @@ def procedural_scene(width: int, height: int, seed: int) -> NDArray[np.uint8]:
         draw_cars(picture, road, rng)
 
     taken = np.zeros((height, width), np.uint8)
-    for way, breadth in ((river, 130), *((way, 44) for way in (*roads, *lanes))):
-        cv2.polylines(taken, [np.round(way).astype(np.int32)], False, (1,), breadth)
+    for curve, breadth in ((river, 130), *((curve, 44) for curve in (*roads, *lanes))):
+        cv2.polylines(taken, [np.round(curve).astype(np.int32)], False, (1,), breadth)
     houses = settle([*roads, *lanes], taken, 0.8, rng)
     trees = plant(parcels, [river], np.array([house.centre for house in houses]).reshape(-1, 2), rng).where_free(taken)
 
@@ -71,7 +71,7 @@ def procedural_scene(width: int, height: int, seed: int) -> NDArray[np.uint8]:
 
 
 def load_scene(path: str | Path) -> NDArray[np.uint8]:
-    """Read a picture of one's own as a scene: (height, width, 3), RGB."""
+    """Read a picture from a file as a scene: (height, width, 3), RGB."""
     try:
         encoded = np.fromfile(path, np.uint8)
     except OSError as error:
@@ -89,11 +89,11 @@ def _darken(picture: NDArray[np.uint8], shade: NDArray[np.uint8]) -> None:
 
 
 def _finish(picture: NDArray[np.uint8], rough: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Give even roads and roofs some texture, and take away what is finer than a pixel can show.
+    """Give roads and roofs some texture, and remove detail that is finer than a pixel can show.
 
     A scene without detail at the limit of its resolution can be resampled between its pixels without loss.
     """
-    # Haze: seen from far above, colours are a little paler than close by.
+    # Haze: from far above, colours are a little paler than from close by.
     paler = np.full((3, 3), (1 - SATURATION) / 3) + SATURATION * np.eye(3)
     picture = np.asarray(cv2.transform(picture, paler), np.uint8)
     grain = np.float32(GRAIN) * rough

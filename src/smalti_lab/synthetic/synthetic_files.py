@@ -13,7 +13,7 @@ import numpy as np
 from smalti.errors import InputError, OutputError, UsageError
 from smalti.geometry.linear_maps import square
 from smalti.records import Transforms
-from smalti_lab.synthetic.synthetic_sequence import MadeFrames, SyntheticSequence
+from smalti_lab.synthetic.synthetic_sequence import RenderedFrames, SyntheticSequence
 
 CONVENTION = (
     "mosaic_from_frame maps points (x, y, 1) of a frame to the mosaic, which is the scene; pixels, x to the right, "
@@ -23,7 +23,7 @@ QUALITY = {"libx264": {"preset": "medium"}, "libx265": {"preset": "medium", "x26
 
 
 def write_video(
-    sequence: MadeFrames,
+    sequence: RenderedFrames,
     path: str | Path,
     codec: str = "libx264",
     *,
@@ -31,9 +31,9 @@ def write_video(
     frames_per_second: int = 25,
     pixel_format: str | None = None,
 ) -> Path:
-    """Encode all frames, one by one; the extension chooses the container, `crf` the quality (0 is the best).
+    """Encode all frames, one by one. The extension selects the container, `crf` the quality (0 is the best).
 
-    `mjpeg` has no `crf` and gets a quarter of it as its quantiser, which looks about as good.
+    `mjpeg` has no `crf`. It gets a quarter of it as its quantiser, which looks about as good.
     """
     path = Path(path)
     pixel_format = pixel_format or ("yuvj420p" if codec == "mjpeg" else "yuv420p")
@@ -47,7 +47,7 @@ def write_video(
             stream = container.add_stream(codec, rate=Fraction(frames_per_second), options=_options(codec, crf))
             assert isinstance(stream, av.VideoStream)
             stream.width, stream.height, stream.pix_fmt = sequence.width, sequence.height, pixel_format
-            # With several threads x264 writes other bytes from run to run.
+            # With several threads x264 writes different bytes in different runs.
             stream.codec_context.thread_count = 1
             if codec == "mjpeg":
                 stream.codec_context.qmin = stream.codec_context.qmax = max(crf // 4, 1)
@@ -59,18 +59,18 @@ def write_video(
     return path
 
 
-def write_frames(sequence: MadeFrames, folder: str | Path, extension: str = ".jpg") -> list[Path]:
-    """Write one image a frame, numbered from 0, and return their paths."""
+def write_frames(sequence: RenderedFrames, folder: str | Path, extension: str = ".jpg") -> list[Path]:
+    """Write one image for each frame, numbered from 0, and return their paths."""
     folder = Path(folder)
     digits = max(4, len(str(len(sequence) - 1)))
     paths = [folder / f"frame_{n:0{digits}}{extension}" for n in range(len(sequence))]
-    # Colours at full resolution: what the scene shows should not be blurred by the file.
+    # Colours at full resolution, so that the file does not blur them.
     subsampling = cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444
     parameters = [cv2.IMWRITE_JPEG_QUALITY, 95, cv2.IMWRITE_JPEG_SAMPLING_FACTOR, subsampling]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for (_, image), path in zip(sequence.read_many(range(len(sequence))), paths, strict=True):
-            # Encoded in memory, since OpenCV cannot write to every path that the system can.
+            # Encoded in memory, because OpenCV cannot write to every path that the system can.
             _, encoded = cv2.imencode(extension, image[:, :, ::-1], parameters if extension == ".jpg" else [])
             path.write_bytes(encoded.tobytes())
     except cv2.error as error:
@@ -81,7 +81,7 @@ def write_frames(sequence: MadeFrames, folder: str | Path, extension: str = ".jp
 
 
 def write_truth(sequence: SyntheticSequence, path: str | Path) -> Path:
-    """Write the exact maps as 3 × 3 matrices, with the convention they follow, as JSON."""
+    """Write the exact maps as 3 × 3 matrices, with their convention, as JSON."""
     path = Path(path)
     content = {
         "convention": CONVENTION,
@@ -112,5 +112,5 @@ def read_truth(path: str | Path) -> Transforms:
 def _options(codec: str, crf: int) -> dict[str, str]:
     if codec == "mjpeg":
         return {}
-    # A constant quality; vp9 takes it only together with a bit rate of zero.
+    # A constant quality. vp9 takes it only together with a bit rate of zero.
     return {"crf": str(crf), "b": "0"} if "vp9" in codec else {"crf": str(crf), **QUALITY.get(codec, {})}

@@ -1,4 +1,4 @@
-"""A scene seen by a camera on a path: frames made on demand, each with its exact place."""
+"""A scene seen by a camera on a path: frames rendered on demand, each with its exact map."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from smalti_lab.synthetic.resampling import resample
 from smalti_lab.synthetic.truth import LEAST_OVERLAP, PairErrors, find_overlaps, measure_errors
 
 
-class MadeFrames(ABC):
-    """Frames made on demand: no file is behind them, and nothing is wrong with what is made on purpose."""
+class RenderedFrames(ABC):
+    """Frames rendered on demand. There is no file, and no frame is damaged."""
 
     path = Path("synthetic")
     scale = 1.0
@@ -33,12 +33,12 @@ class MadeFrames(ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """Of a frame, in pixels."""
+        """Width of a frame in pixels."""
 
     @property
     @abstractmethod
     def height(self) -> int:
-        """Of a frame, in pixels."""
+        """Height of a frame in pixels."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -48,7 +48,7 @@ class MadeFrames(ABC):
         """Render frame n: (height, width, 3), RGB."""
 
     def read(self, index: int) -> NDArray[np.uint8]:
-        """Render the frame of that number."""
+        """Render the frame with this number."""
         return self.frame(index)
 
     def read_many(self, indices: Iterable[int]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
@@ -56,7 +56,7 @@ class MadeFrames(ABC):
         for index in indices:
             yield index, self.frame(index)
 
-    def close(self) -> None:  # a source has to have it  # noqa: B027
+    def close(self) -> None:  # a source must have it  # noqa: B027
         """Do nothing: no file is open."""
 
     def __enter__(self) -> Self:
@@ -67,11 +67,11 @@ class MadeFrames(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class SyntheticSequence(MadeFrames):
-    """Frames cut from a scene; can stand wherever a source of frames is read.
+class SyntheticSequence(RenderedFrames):
+    """Frames cut from a scene; a source of frames.
 
-    Frame n is the same whenever and by whomever it is asked for. `path` is what a source of frames has there: where
-    it comes from. The camera's own path is `camera`.
+    Frame n is always the same. `path` is, as in any source, where the frames come from. The camera's own path is
+    `camera`.
     """
 
     scene: NDArray[np.uint8]  # (h, w, 3)
@@ -119,7 +119,7 @@ class SyntheticSequence(MadeFrames):
     def truth_error(self, mosaic_from_frame: NDArray[np.float64], frames: Iterable[int] | None = None) -> PairErrors:
         """Compare estimated maps, (n, 2, 3) or (n, 3, 3), with the truth, over all pairs that overlap by a tenth.
 
-        `frames` are the numbers of those that were placed, in the order of the maps; all by default.
+        `frames` are the numbers of the placed frames, in the order of the maps; all by default.
         """
         return measure_errors(mosaic_from_frame, self.mosaic_from_frame, self.outline, frames)
 
@@ -128,36 +128,36 @@ class SyntheticSequence(MadeFrames):
         """The frame's outline in its own pixels."""
         return self.camera.outline
 
-    # From here on: what a source of frames offers.
+    # The interface of a source of frames.
 
     @property
     def width(self) -> int:
-        """Of a frame, in pixels."""
+        """Width of a frame in pixels."""
         return self.camera.width
 
     @property
     def height(self) -> int:
-        """Of a frame, in pixels."""
+        """Height of a frame in pixels."""
         return self.camera.height
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """One a frame."""
+        """One for each frame."""
         return tuple(f"{self.camera.name} {n}" for n in range(len(self)))
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short hash of all that the frames depend on."""
+        """A short hash of everything that the frames depend on."""
         digest = hashlib.sha256(repr((self.scene.shape, self.width, self.height, self.degradation, self.seed)).encode())
         digest.update(np.ascontiguousarray(self.scene).data)
         digest.update(self.mosaic_from_frame.tobytes())
         return digest.hexdigest()[:16]
 
     def _motion(self, n: int) -> Points:
-        """Return the way to the next frame, or from the one before the last, in pixels of frame n: (2,)."""
+        """Return the motion to the next frame, or for the last frame from the one before, pixels of frame n: (2,)."""
         if len(self) == 1:
             return np.zeros(2)
         here = min(n, len(self) - 2)
         ends = apply(invert(self.mosaic_from_frame[n]), self.camera.centres[here : here + 2])
-        way: Points = ends[1] - ends[0]
-        return way
+        motion: Points = ends[1] - ends[0]
+        return motion

@@ -19,7 +19,7 @@ def fractal_noise(
 ) -> NDArray[np.float32]:
     """Sum smooth noise of cells from `largest` down to `smallest` pixels: (height, width), mean 0, deviation near 1.
 
-    Both are powers of two; every octave is half as large as the one before, and `roughness` times as strong.
+    Both are powers of two. Every octave is half as large as the one before, and `roughness` times as strong.
     """
     cell, strength, power = largest, 1.0, 0.0
     total = np.zeros((math.ceil(height / cell), math.ceil(width / cell)), np.float32)
@@ -28,8 +28,8 @@ def fractal_noise(
         power += strength**2
         if cell <= smallest:
             break
-        # A coarse octave is magnified while it is small, step by step, so that all of them cost little more than
-        # the finest one.
+        # A coarse octave is magnified while it is small, step by step, so that all octaves cost little more than the
+        # finest.
         cell, strength = cell // 2, strength * roughness
         total = _magnify(total, 2)[: math.ceil(height / cell), : math.ceil(width / cell)]
     return (_magnify(total, cell) * np.float32(power**-0.5))[:height, :width]
@@ -45,12 +45,12 @@ def _magnify(field: NDArray[np.float32], times: int) -> NDArray[np.float32]:
 LARGEST_SIDE = 760.0
 SMALLEST_SIDE = 230.0
 BEND = 60.0
-"""Pixels by which a boundary strays from a straight line."""
+"""Pixels by which a boundary deviates from a straight line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Land:
-    """What grows on a parcel: two colours between which it varies, and how its rows look."""
+    """What grows on a parcel: two colours between which it varies, and its rows."""
 
     name: str
     light: tuple[int, int, int]
@@ -78,7 +78,7 @@ LANDS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parcel:
-    """A piece of land with one owner and one use."""
+    """A piece of land with one use."""
 
     land: Land
     border: Points  # (n, 2), closed, clockwise or not
@@ -92,7 +92,7 @@ class Parcel:
 
 
 def divide_land(width: int, height: int, rng: np.random.Generator) -> list[Parcel]:
-    """Cover the picture with parcels, along one main direction that the land bends."""
+    """Cover the picture with parcels, along one main direction that bends with the land."""
     angle = rng.uniform(-0.5, 0.5)
     along = np.array([np.cos(angle), np.sin(angle)])
     across = np.array([-along[1], along[0]])
@@ -118,7 +118,7 @@ def divide_land(width: int, height: int, rng: np.random.Generator) -> list[Parce
 def _split(
     rectangle: tuple[float, float, float, float], rng: np.random.Generator
 ) -> list[tuple[float, float, float, float]]:
-    """Halve a rectangle again and again across its longer side, off the middle."""
+    """Divide a rectangle again and again across its longer side, not in the middle."""
     left, top, right, bottom = rectangle
     sides = right - left, bottom - top
     if max(sides) < LARGEST_SIDE and (max(sides) < 2 * SMALLEST_SIDE or rng.random() < 0.45):
@@ -134,7 +134,7 @@ def _split(
 
 
 def _ring(left: float, top: float, right: float, bottom: float) -> Points:
-    """Return a rectangle's border with so many points that it can be bent."""
+    """Return a rectangle's border with enough points to bend it."""
     t = np.linspace(0.0, 1.0, 24, endpoint=False)
     corners = np.array([[left, top], [right, top], [right, bottom], [left, bottom]])
     sides = np.roll(corners, -1, axis=0) - corners
@@ -152,7 +152,7 @@ TRAM_LINES_APART = 88.0
 
 
 MIDDLE_GREY = 128.0
-"""The brightness at which a contrast in grey levels is meant; darker land varies less, and keeps its colour."""
+"""The brightness to which a contrast in grey levels refers. Darker land varies less, and keeps its colour."""
 
 
 def paint_ground(width: int, height: int, parcels: Sequence[Parcel], rng: np.random.Generator) -> NDArray[np.uint8]:
@@ -165,8 +165,8 @@ def paint_ground(width: int, height: int, parcels: Sequence[Parcel], rng: np.ran
     fine = fractal_noise(width, height, 8, 2, rng, roughness=0.8)
     light = np.array([parcel.land.light + parcel.tint for parcel in parcels], np.float32)
     dark = np.array([parcel.land.dark + parcel.tint for parcel in parcels], np.float32)
-    # One row a parcel: the rows' direction over their period, their contrast, the patches' strength, and the
-    # tram lines' frequency (0 for none).
+    # One row for each parcel: the direction of its rows over their period, their contrast, the strength of the patches,
+    # and the frequency of the tram lines (0 for none).
     rows = np.array([_describe_rows(parcel) for parcel in parcels], np.float32)
     picture = np.empty((height, width, 3), np.uint8)
     _paint(picture, labels, broad, patchy, fine, light, dark, rows)
@@ -201,17 +201,17 @@ def _paint(
         for x in range(width):
             parcel = labels[y, x]
             coarse, medium, small = broad[y, x], patchy[y, x], fine[y, x]
-            # Patches push the rows aside a little: no two places of a field look the same.
+            # Patches push the rows aside a little, so that no two places of a field look the same.
             phase = x * rows[parcel, 0] + y * rows[parcel, 1] + 0.22 * medium + 0.10 * small
             grey = rows[parcel, 2] * np.sin(2 * np.pi * phase) * (0.75 + 0.35 * medium)
             grey += rows[parcel, 3] * (medium + 0.7 * small)
-            # Tussocks and stones, bare spots and holes: what is rare is what tells places apart.
+            # Tussocks and stones, bare spots and holes. Rare features make places distinct.
             grey += 18.0 * (max(small - 0.9, 0.0) - max(-small - 0.9, 0.0))
             tram = phase * rows[parcel, 4]
             from_track = abs(tram - np.floor(tram) - 0.5) * TRAM_LINES_APART
             if rows[parcel, 4] > 0 and 3.0 < from_track < 6.5:
                 grey -= 20.0 + 5.0 * small
-            # The sun stands in the upper left; slopes that fall towards it are lighter.
+            # The sun is in the upper left. Slopes that face it are lighter.
             slope = broad[y, x] - broad[max(y - 6, 0), max(x - 6, 0)]
             sun = 1.0 - 0.9 * min(max(slope, -0.12), 0.12)
             mix = min(max(0.5 + 0.42 * coarse + 0.16 * medium, 0.0), 1.0)

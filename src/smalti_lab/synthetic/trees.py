@@ -1,4 +1,4 @@
-"""Trees: where they stand, their crowns and their shadows."""
+"""Trees: their positions, crowns and shadows."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ GREENS = np.array([(74, 104, 48), (92, 118, 54), (60, 88, 46), (106, 124, 62), (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trees:
-    """Crowns as discs, to be painted in their order."""
+    """Crowns as discs, painted in their order."""
 
     centres: Points  # (n, 2)
     radii: NDArray[np.float64]  # (n,)
 
     def where_free(self, taken: NDArray[np.uint8]) -> Trees:
-        """Leave out those outside the picture and those on a road, on water or on a house."""
+        """Leave out trees outside the picture, on a road, on water or on a house."""
         x, y = np.floor(self.centres).astype(int).T
         inside = (x >= 0) & (y >= 0) & (x < taken.shape[1]) & (y < taken.shape[0])
         inside[inside] = taken[y[inside], x[inside]] == 0
@@ -34,7 +34,7 @@ class Trees:
 def plant(parcels: Sequence[Parcel], waters: Sequence[Points], houses: Points, rng: np.random.Generator) -> Trees:
     """Plant woods, orchards, hedges, trees on the river's banks, in gardens (n, 2) and alone in the fields."""
     groups = [_alone(parcels, rng), _around(houses, rng)]
-    groups += [_along(way, rng) for way in waters]
+    groups += [_along(curve, rng) for curve in waters]
     for parcel in parcels:
         if parcel.land.name == "wood":
             groups.append(_in_grid(parcel, 19.0, 6.5, (8.0, 15.0), rng))
@@ -48,7 +48,7 @@ def plant(parcels: Sequence[Parcel], waters: Sequence[Points], houses: Points, r
 
 
 def draw_tree_shadows(shade: NDArray[np.uint8], trees: Trees, rough: NDArray[np.float32], shadow: int) -> None:
-    """Darken what the trees keep the sun from."""
+    """Darken the shadows of the trees."""
     _throw(shade, trees.centres + 0.8 * trees.radii[:, None], trees.radii, rough, shadow)
 
 
@@ -83,10 +83,10 @@ def _hedge(parcel: Parcel, rng: np.random.Generator) -> Group:
     return centres + rng.normal(0, 2.5, centres.shape), rng.uniform(5.0, 12.0, len(centres))
 
 
-def _along(way: Points, rng: np.random.Generator) -> Group:
-    row = rng.integers(len(way), size=len(way) * 2)
-    aside = rng.choice([-1.0, 1.0], len(row)) * rng.normal(76.0, 14.0, len(row))
-    centres = way[row] + aside[:, None] * normals(way)[row] + rng.normal(0, 4, (len(row), 2))
+def _along(curve: Points, rng: np.random.Generator) -> Group:
+    row = rng.integers(len(curve), size=len(curve) * 2)
+    across = rng.choice([-1.0, 1.0], len(row)) * rng.normal(76.0, 14.0, len(row))
+    centres = curve[row] + across[:, None] * normals(curve)[row] + rng.normal(0, 4, (len(row), 2))
     return centres, rng.uniform(6.0, 15.0, len(row))
 
 
@@ -106,7 +106,7 @@ def _alone(parcels: Sequence[Parcel], rng: np.random.Generator) -> Group:
 
 
 def _inside(border: Points, points: Points) -> NDArray[np.bool_]:
-    """Tell which points lie in a polygon: those from which a ray to the right crosses it an odd number of times."""
+    """Tell which points lie in a polygon. A ray from such a point to the right crosses it an odd number of times."""
     inside = np.zeros(len(points), bool)
     for (x0, y0), (x1, y1) in zip(border, np.roll(border, -1, axis=0), strict=True):
         if y0 != y1:

@@ -22,10 +22,10 @@ PAIRS_AT_ONCE = 8192
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairErrors:
-    """Distances, in the pixels of frame i, between where a point of j is and where it should be.
+    """Distances, in pixels of frame i, between the estimated and the true position of points of j.
 
-    Over all pairs i < j that overlap and a grid of points of j that i sees too. They depend only on the maps
-    between frames: to shift, turn or distort the mosaic as a whole changes nothing.
+    They cover all overlapping pairs i < j and a grid of points of j that i sees too. They depend only on the maps
+    between frames: shifting, turning or distorting the mosaic as a whole changes nothing.
     """
 
     pairs: PairNumbers  # (n, 2)
@@ -33,18 +33,18 @@ class PairErrors:
     max_of_pair: NDArray[np.float64]  # (n,)
     rms: float  # over all points of all pairs
     max: float
-    worst_of_frame: NDArray[np.float64]  # (N,), the largest of the frame's pairs' max; nan for a frame without pairs
-    median_of_frame: NDArray[np.float64]  # (N,), the median of the frame's pairs' rms; nan likewise
+    worst_of_frame: NDArray[np.float64]  # (N,), the largest max of the frame's pairs; nan for a frame without pairs
+    median_of_frame: NDArray[np.float64]  # (N,), the median rms of the frame's pairs; nan likewise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sights:
+class CommonPoints:
     """Points that pairs of frames share in truth."""
 
     pairs: PairNumbers  # (n, 2)
-    points_i: Points  # (n, m, 2), where the points of j lie in i
+    points_i: Points  # (n, m, 2), the positions in i of the points of j
     points_j: Points  # (n, m, 2), or (m, 2) if they are the same for all pairs
-    seen: NDArray[np.bool_]  # (n, m), which of them both frames see
+    is_common: NDArray[np.bool_]  # (n, m), which of them both frames see
 
 
 def measure_errors(
@@ -52,26 +52,28 @@ def measure_errors(
 ) -> PairErrors:
     """Compare `mosaic_from_frame`, (n, 2, 3) or (n, 3, 3), with the truth (N, 2, 3).
 
-    `frames` are the numbers of those that were placed, in the order of `estimated`; all by default.
+    `frames` are the numbers of the placed frames, in the order of `estimated`; all by default.
     """
     numbers, maps = _placed(estimated, len(truth), frames)
     exact = truth[numbers]
     pairs = find_overlaps(exact, outline, LEAST_OVERLAP)
-    sights = (_look(exact, pairs[rows], outline) for rows in _parts(len(pairs)))
-    return _collect(maps, numbers, len(truth), sights)
+    common_points = (_map_grid(exact, pairs[rows], outline) for rows in _parts(len(pairs)))
+    return _collect(maps, numbers, len(truth), common_points)
 
 
-def measure_sights(
-    estimated: NDArray[np.float64], sights: Sights, total: int, frames: Iterable[int] | None = None
+def measure_common_points(
+    estimated: NDArray[np.float64], common_points: CommonPoints, total: int, frames: Iterable[int] | None = None
 ) -> PairErrors:
-    """Compare `mosaic_from_frame` as `measure_errors` does, with what pairs of `total` frames see in truth."""
+    """Compare `mosaic_from_frame` as `measure_errors` does, with the true common points of pairs of `total` frames."""
     numbers, maps = _placed(estimated, total, frames)
-    place = np.full(total, -1)
-    place[numbers] = np.arange(len(numbers))
-    pairs = place[sights.pairs]
+    index_of_number = np.full(total, -1)
+    index_of_number[numbers] = np.arange(len(numbers))
+    pairs = index_of_number[common_points.pairs]
     chosen = np.flatnonzero((pairs >= 0).all(axis=1))
     parts = (
-        Sights(pairs[rows], sights.points_i[rows], sights.points_j[rows], sights.seen[rows])
+        CommonPoints(
+            pairs[rows], common_points.points_i[rows], common_points.points_j[rows], common_points.is_common[rows]
+        )
         for rows in (chosen[part] for part in _parts(len(chosen)))
     )
     return _collect(maps, numbers, total, parts)
@@ -84,16 +86,18 @@ def _parts(pairs: int) -> list[slice]:
 def _placed(
     estimated: NDArray[np.float64], total: int, frames: Iterable[int] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the numbers (n,) of the frames that were placed, ascending, and their maps (n, 3, 3)."""
+    """Return the numbers (n,) of the placed frames, ascending, and their maps (n, 3, 3)."""
     numbers = np.arange(total) if frames is None else np.array(list(frames), dtype=np.int64)
     maps = _check(np.asarray(estimated, np.float64), numbers, total)
     order = np.argsort(numbers)
     return numbers[order], maps[order]
 
 
-def _collect(maps: NDArray[np.float64], numbers: NDArray[np.int64], total: int, sights: Iterable[Sights]) -> PairErrors:
-    """Measure the maps (n, 3, 3) of frames `numbers` by pairs that count those frames only."""
-    parts = [(one.pairs, *_measure(maps, one)) for one in sights]
+def _collect(
+    maps: NDArray[np.float64], numbers: NDArray[np.int64], total: int, common_points: Iterable[CommonPoints]
+) -> PairErrors:
+    """Measure the maps (n, 3, 3) of frames `numbers` by pairs whose indices count those frames only."""
+    parts = [(one.pairs, *_measure(maps, one)) for one in common_points]
     pairs, squares, counts, largest = (np.concatenate(column) for column in zip(*parts, strict=True))
     shared = counts > 0
     if not shared.any():
@@ -127,22 +131,22 @@ def _check(estimated: NDArray[np.float64], numbers: NDArray[np.int64], frames: i
     return maps
 
 
-def _look(exact: Transforms, pairs: PairNumbers, outline: Outline) -> Sights:
-    """Look at a grid of points of j from i, for affine maps (n, 2, 3)."""
+def _map_grid(exact: Transforms, pairs: PairNumbers, outline: Outline) -> CommonPoints:
+    """Map a grid of points of j to i, for affine maps (n, 2, 3)."""
     i, j = pairs.T
     grid = _grid(outline)
     true_points = apply(compose(invert(exact[i]), exact[j]), grid)
-    return Sights(pairs, true_points, grid, outline.contains(true_points))
+    return CommonPoints(pairs, true_points, grid, outline.contains(true_points))
 
 
 def _measure(
-    maps: NDArray[np.float64], sights: Sights
+    maps: NDArray[np.float64], common_points: CommonPoints
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
     """Return the sum of squares, the number and the largest of each pair's distances: three times (n,)."""
-    i, j = sights.pairs.T
-    points = project_points(np.linalg.inv(maps[i]) @ maps[j], sights.points_j)
-    distances = np.where(sights.seen, np.linalg.norm(points - sights.points_i, axis=2), 0.0)
-    return (distances**2).sum(axis=1), sights.seen.sum(axis=1), distances.max(axis=1)
+    i, j = common_points.pairs.T
+    points = project_points(np.linalg.inv(maps[i]) @ maps[j], common_points.points_j)
+    distances = np.where(common_points.is_common, np.linalg.norm(points - common_points.points_i, axis=2), 0.0)
+    return (distances**2).sum(axis=1), common_points.is_common.sum(axis=1), distances.max(axis=1)
 
 
 def _grid(outline: Outline) -> Points:
@@ -158,7 +162,7 @@ def _by_frame(
     frames: int,
     reduce: Callable[[NDArray[np.float64]], np.float64],
 ) -> NDArray[np.float64]:
-    """Reduce the values of all pairs that each frame is part of: (frames,)."""
+    """Reduce the values of all pairs of each frame: (frames,)."""
     frame = pairs.T.reshape(-1)
     order = np.argsort(frame, kind="stable")
     groups = np.split(np.tile(values, 2)[order], np.searchsorted(frame[order], np.arange(1, frames)))
@@ -169,10 +173,10 @@ MOST_CORNERS = 8
 
 
 def find_overlaps(mosaic_from_frame: Transforms, outline: Outline, least: float) -> PairNumbers:
-    """Return the pairs (n, 2), i < j, whose intersection covers at least that fraction of the smaller of the two."""
+    """Return the pairs (n, 2), i < j, whose intersection covers at least this fraction of the smaller frame."""
     corners = apply(mosaic_from_frame, outline.corners)
     areas = outline.area * np.abs(np.linalg.det(mosaic_from_frame[:, :, :2]))
-    # Only frames whose surrounding boxes meet can overlap.
+    # Only frames whose bounding boxes meet can overlap.
     low, high = corners.min(axis=1), corners.max(axis=1)
     meets = (low[:, None] <= high[None]).all(axis=2)
     pairs = np.argwhere(np.triu(meets & meets.T, k=1))
@@ -181,7 +185,7 @@ def find_overlaps(mosaic_from_frame: Transforms, outline: Outline, least: float)
 
 
 def _oriented(corners: Points) -> Points:
-    """Let all footprints run clockwise on the screen, mirrored frames too."""
+    """Make all footprints run clockwise on the screen, also those of mirrored frames."""
     side, next_side = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 1]
     mirrored = side[:, 0] * next_side[:, 1] < side[:, 1] * next_side[:, 0]
     oriented: Points = np.where(mirrored[:, None, None], corners[:, ::-1], corners)
@@ -190,7 +194,7 @@ def _oriented(corners: Points) -> Points:
 
 @compiled
 def _intersect(corners: Points, pairs: PairNumbers) -> NDArray[np.float64]:
-    """Return the areas (n,) in which the quadrangles of each pair intersect."""
+    """Return the areas (n,) of the intersections of the quadrangles of each pair."""
     areas = np.zeros(len(pairs))
     polygon, cut = np.empty((MOST_CORNERS, 2)), np.empty((MOST_CORNERS, 2))
     for n in range(len(pairs)):
@@ -209,7 +213,7 @@ def _intersect(corners: Points, pairs: PairNumbers) -> NDArray[np.float64]:
 
 @compiled
 def _cut(polygon: Points, count: int, start: Points, end: Points, cut: Points) -> int:
-    """Keep the part of a convex polygon on the right-hand side of a line; return its number of corners."""
+    """Keep the part of a convex polygon on the right-hand side of a line. Return its number of corners."""
     kept = 0
     for k in range(count):
         x0, y0 = polygon[k, 0], polygon[k, 1]
@@ -227,7 +231,7 @@ def _cut(polygon: Points, count: int, start: Points, end: Points, cut: Points) -
 
 
 def fit_similarity(points: Points, targets: Points) -> Points:
-    """Return the points moved onto the targets by the similarity (no reflection) that fits best."""
+    """Return the points moved onto the targets by the best similarity (no reflection)."""
     source = (points - points.mean(axis=0)) @ np.array([1.0, 1.0j])
     target = (targets - targets.mean(axis=0)) @ np.array([1.0, 1.0j])
     moved = source * (np.vdot(source, target) / np.vdot(source, source).real)

@@ -155,7 +155,7 @@ def test_looks_and_the_noise_of_the_chain_are_those_of_the_settings():
 
 def test_kept_runs_are_not_performed_again(small_study, monkeypatch):
     folder, runs, _ = small_study
-    monkeypatch.setattr("smalti_lab.experiments.study.hire", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr("smalti_lab.experiments.study.worker_pool", lambda _: contextlib.nullcontext())
     again = conduct(SMALL, folder, workers=1, on_progress=lambda _: None)
     assert curves_csv(again) == curves_csv(runs)
     assert np.array_equal(again[0].pictures["exact"], runs[0].pictures["exact"])
@@ -205,7 +205,7 @@ def test_progress_counts_the_questions_of_all_studies(two_studies):
 
 def test_each_of_several_studies_keeps_its_runs_in_its_own_folder(two_studies, monkeypatch):
     studies, runs, _ = two_studies
-    monkeypatch.setattr("smalti_lab.experiments.study.hire", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr("smalti_lab.experiments.study.worker_pool", lambda _: contextlib.nullcontext())
     for folder, settings in studies.items():
         again = conduct(settings, folder, workers=1, on_progress=lambda _: None)
         assert curves_csv(again) == curves_csv(runs[folder])
@@ -271,7 +271,7 @@ def test_the_longest_runs_begin_first_once_it_is_known_which_they_are(tmp_path, 
         def count_answers(self):
             return 0
 
-    monkeypatch.setattr("smalti_lab.experiments.study.hire", lambda count: contextlib.nullcontext(Pool()))
+    monkeypatch.setattr("smalti_lab.experiments.study.worker_pool", lambda count: contextlib.nullcontext(Pool()))
     conduct(settings, tmp_path, workers=1, on_progress=lambda _: None)
     one_of_each = [("xia", 1), ("paper", 1), ("elibol", 1)]
     assert begun == [*one_of_each, ("paper", 2), ("paper", 3), ("elibol", 2), ("elibol", 3), ("xia", 2), ("xia", 3)]

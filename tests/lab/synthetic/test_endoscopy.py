@@ -56,7 +56,7 @@ def test_a_frame_shows_the_tissue_at_exactly_the_true_coordinates(sequence):
 
 
 def test_the_middle_of_a_frame_looks_where_the_hand_points(sequence):
-    middle = project_points(sequence.motion.room_from_frame, sequence.outline.centre[None])[:, 0]
+    middle = project_points(sequence.motion.plane_from_frame, sequence.outline.centre[None])[:, 0]
     np.testing.assert_allclose(middle, sequence.motion.centres, atol=1e-9)
 
 
@@ -82,7 +82,7 @@ def test_maps_that_are_exact_without_deformation_have_no_error(tilt_degrees):
         tissue=dataclasses.replace(TISSUE, deformation_px=0),
     )
     sequence = EndoscopeSequence(SCENE, settings, 3)
-    maps = sequence.motion.room_from_frame
+    maps = sequence.motion.plane_from_frame
     affine = maps[:, :2] / maps[:, 2:, 2:]
     assert sequence.truth_error(maps).max < 1e-8
     assert (sequence.truth_error(affine).max < 1e-8) == (tilt_degrees == 0)
@@ -90,7 +90,7 @@ def test_maps_that_are_exact_without_deformation_have_no_error(tilt_degrees):
 
 def test_errors_are_distances_in_the_pixels_of_i_at_points_that_both_fields_show(sequence):
     rng = np.random.default_rng(1)
-    estimated = sequence.motion.room_from_frame[:, :2] + rng.normal(0, [1e-3, 1e-3, 1], (60, 2, 3))
+    estimated = sequence.motion.plane_from_frame[:, :2] + rng.normal(0, [1e-3, 1e-3, 1], (60, 2, 3))
     errors = sequence.truth_error(estimated)
     for k in range(0, len(errors.pairs), 200):
         i, j = errors.pairs[k]
@@ -106,7 +106,7 @@ def test_errors_are_distances_in_the_pixels_of_i_at_points_that_both_fields_show
 
 def test_frames_that_were_not_placed_are_left_out_of_the_errors(sequence):
     placed = [9, 2, 4, 3, 50]
-    maps = sequence.motion.room_from_frame[placed].copy()
+    maps = sequence.motion.plane_from_frame[placed].copy()
     maps[0, 0, 2] += 40
     errors = sequence.truth_error(maps, placed)
     overlapping = sequence.overlapping_pairs(0.1)
@@ -143,7 +143,7 @@ def test_no_pair_far_apart_is_taken_for_one_that_does_not_overlap(sequence):
 def test_a_default_sequence_moves_like_a_hand_and_comes_back_to_places(seed):
     sequence = EndoscopeSequence(np.zeros((2000, 2000, 3), np.uint8), seed=seed)
     motion = sequence.motion
-    steps = np.array([np.linalg.norm(motion.way(n)) for n in range(599)])
+    steps = np.array([np.linalg.norm(motion.step(n)) for n in range(599)])
     assert 4 < np.median(steps) < 9
     assert steps.max() < 16
     assert 0.02 < (steps < 1.5).mean() < 0.25

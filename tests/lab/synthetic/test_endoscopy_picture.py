@@ -238,7 +238,7 @@ def test_disturbed_frames_hardly_depend_on_the_scene_and_clear_ones_do():
 
 def test_disturbance_changes_neither_the_scopes_way_nor_other_frames():
     clear, disturbed = of(SMALL), of(dataclasses.replace(SMALL, disturbed=0.3))
-    np.testing.assert_array_equal(clear.motion.room_from_frame, disturbed.motion.room_from_frame)
+    np.testing.assert_array_equal(clear.motion.plane_from_frame, disturbed.motion.plane_from_frame)
     n = int(np.flatnonzero(disturbed.disturbance == Disturbance.NONE)[5])
     np.testing.assert_array_equal(clear.frame(n), disturbed.frame(n))
     spoilt = int(np.flatnonzero(disturbed.disturbance != Disturbance.NONE)[0])

@@ -60,4 +60,4 @@ def test_a_frame_is_added_where_its_part_lies():
 
 def test_frames_are_asked_for_in_ascending_order():
     tile = Window(0, 0, 8, 8)
-    assert painting(tile, {2: tile, 0: tile, 1: tile}, [np.eye(3)] * 3).places == [0, 1, 2]
+    assert painting(tile, {2: tile, 0: tile, 1: tile}, [np.eye(3)] * 3).indices == [0, 1, 2]

@@ -4,7 +4,7 @@ import numpy as np
 
 from smalti.rendering.exposure import average_view
 from smalti.rendering.frame_survey import Survey
-from smalti.rendering.light_comparison import seen_cells
+from smalti.rendering.light_comparison import valid_cells
 from tests.rendering.scene import Frames, shift
 
 WIDTH, HEIGHT = 160, 120
@@ -19,9 +19,9 @@ def average(tmp_path, count: int, step: float = 170.0):
         scene = rng.normal(100 + 10 * (k % 5), 8, (HEIGHT, WIDTH, 3))
         frames[k] = np.rint(scene * shade[None, :, None]).clip(0, 255).astype(np.uint8)
     survey = Survey(tmp_path, list(range(count)), WIDTH, HEIGHT)
-    survey.look(Frames(frames))
+    survey.read_frames(Frames(frames))
     maps = np.array([shift(step * k, 0) for k in range(count)])
-    return average_view(survey, maps, seen_cells(np.ones((HEIGHT, WIDTH), dtype=bool), survey))
+    return average_view(survey, maps, valid_cells(np.ones((HEIGHT, WIDTH), dtype=bool), survey))
 
 
 def test_over_many_places_the_shading_is_what_stays(tmp_path):

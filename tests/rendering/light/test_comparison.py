@@ -6,7 +6,7 @@ import pytest
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.rendering.frame_survey import MOST_NEIGHBOURS, Survey, find_neighbours
-from smalti.rendering.light_comparison import BRIGHTEST, compare, seen_cells
+from smalti.rendering.light_comparison import BRIGHTEST, compare, valid_cells
 from tests.rendering.scene import Frames, colour_at, frame_of, mapped, shift
 from tests.rendering.worlds import HEIGHT, WIDTH, WORLDS, disc, reader_of
 
@@ -16,9 +16,9 @@ STRAIGHT = Lens(Outline.of_pixels(WIDTH, HEIGHT))
 
 def compared(tmp_path, world, pairs, mask=WHOLE, reader=None, lens=STRAIGHT):
     survey = Survey(tmp_path, sorted(world), WIDTH, HEIGHT)
-    survey.look(reader_of(world) if reader is None else reader)
+    survey.read_frames(reader_of(world) if reader is None else reader)
     maps = np.array([world[number] for number in sorted(world)])
-    return compare(survey, maps, lens, np.array(pairs), seen_cells(mask, survey))
+    return compare(survey, maps, lens, np.array(pairs), valid_cells(mask, survey))
 
 
 @pytest.mark.parametrize("name", ["shifts", "affine", "homographies"])

@@ -17,7 +17,7 @@ def surveyed(tmp_path, frames: dict[int, np.ndarray]) -> tuple[Survey, Frames]:
     height, width = next(iter(frames.values())).shape[:2]
     reader = Frames(frames)
     survey = Survey(tmp_path, sorted(frames), width, height)
-    survey.look(reader)
+    survey.read_frames(reader)
     return survey, reader
 
 
@@ -79,7 +79,7 @@ def test_other_frames_have_another_survey(tmp_path):
 
 def test_a_survey_that_cannot_be_written_is_one_line_that_names_it(tmp_path):
     with pytest.raises(OutputError, match=r"survey-.*\.bin: cannot be written \(No such file"):
-        Survey(tmp_path / "absent", [0], 30, 20).look(Frames({0: np.zeros((20, 30, 3), np.uint8)}))
+        Survey(tmp_path / "absent", [0], 30, 20).read_frames(Frames({0: np.zeros((20, 30, 3), np.uint8)}))
 
 
 def test_an_error_of_the_reader_is_not_taken_for_one_of_the_survey(tmp_path):
@@ -89,4 +89,4 @@ def test_an_error_of_the_reader_is_not_taken_for_one_of_the_survey(tmp_path):
             yield
 
     with pytest.raises(OSError, match="the camera is unplugged"):
-        Survey(tmp_path, [0], 30, 20).look(Broken())
+        Survey(tmp_path, [0], 30, 20).read_frames(Broken())

@@ -26,8 +26,8 @@ def make(place: int, frame: np.ndarray) -> FramePyramid:
     return FramePyramid.of(frame, np.eye(3), 2)
 
 
-def cache_of(reader: Frames, folder: Path, room: int) -> FrameCache:
-    return FrameCache(reader, sorted(reader.frames), SHAPE, make, folder, room * BYTES + BYTES - 1)
+def cache_of(reader: Frames, folder: Path, budget: int) -> FrameCache:
+    return FrameCache(reader, sorted(reader.frames), SHAPE, make, folder, budget * BYTES + BYTES - 1)
 
 
 def always(place: int) -> bool:
@@ -35,17 +35,17 @@ def always(place: int) -> bool:
 
 
 @settings(max_examples=40, deadline=None)
-@given(calls=st.lists(st.sets(st.integers(0, 9), min_size=1), max_size=10), room=st.integers(0, 12))
-def test_every_call_gives_its_frames_in_order_and_each_is_decoded_once_whatever_the_room(calls, room):
+@given(calls=st.lists(st.sets(st.integers(0, 9), min_size=1), max_size=10), budget=st.integers(0, 12))
+def test_every_call_gives_its_frames_in_order_and_each_is_decoded_once_whatever_the_room(calls, budget):
     reader = frames(10)
     with tempfile.TemporaryDirectory() as folder:
-        cache = cache_of(reader, Path(folder), room)
+        cache = cache_of(reader, Path(folder), budget)
         for wanted in calls:
             given_places = []
             for place, frame in cache.read_many(wanted, always):
                 assert len(frame.levels) == 2
                 assert all((level == place).all() for level in frame.levels)
-                assert sum(kept.nbytes for kept in cache._kept.values()) == cache._bytes <= room * BYTES
+                assert sum(kept.nbytes for kept in cache._in_memory.values()) == cache._bytes <= budget * BYTES
                 given_places.append(place)
             assert given_places == sorted(wanted)
     assert sorted(reader.decoded) == sorted({10 + place for wanted in calls for place in wanted})
@@ -56,8 +56,8 @@ def test_a_frame_that_is_wanted_no_more_is_kept_neither_in_memory_nor_on_disk(tm
     reader = frames(4)
     cache = cache_of(reader, tmp_path, 1)
     list(cache.read_many([0, 1, 2, 3], lambda place: place == 2))
-    assert list(cache._kept) == [2]
-    assert not cache._aside
+    assert list(cache._in_memory) == [2]
+    assert not cache._on_disk
     list(cache.read_many([0, 2], lambda place: False))
     assert reader.decoded == [10, 11, 12, 13, 10]
 
@@ -68,7 +68,7 @@ def test_a_frame_still_needed_does_not_make_room_for_one_read_before_it(tmp_path
     list(cache.read_many([8, 9], always))
     for place, _ in cache.read_many([1, 2, 3, 8, 9], always):
         if place < 8:
-            assert {8, 9} <= set(cache._kept)
+            assert {8, 9} <= set(cache._in_memory)
     assert len(reader.decoded) == 5
 
 

@@ -68,7 +68,7 @@ def test_hidden_pixels_take_the_nearest_seen_colour():
     mask = np.zeros((3, 4), dtype=bool)
     mask[:, 1:3] = True
     frame = np.arange(36, dtype=np.uint8).reshape(3, 4, 3)
-    filled = Feather(mask).fill_hidden(frame)
+    filled = Feather(mask).fill_masked(frame)
     np.testing.assert_array_equal(filled, frame[:, [1, 1, 2, 2]])
     assert frame[0, 0, 0] == 0, "the frame itself is left alone"
 
@@ -78,7 +78,7 @@ def test_a_frame_without_hidden_pixels_is_left_as_it_is():
     frame = np.arange(36, dtype=np.uint8).reshape(3, 4, 3)
     assert feather.is_solid
     assert not Feather(disc()).is_solid
-    assert feather.fill_hidden(frame) is frame
+    assert feather.fill_masked(frame) is frame
 
 
 def test_a_mask_that_hides_everything_is_refused():

@@ -71,8 +71,8 @@ def test_what_only_one_of_three_frames_shows_is_not_shown():
 def test_cells_without_candidates_show_nothing_and_divide_nobody():
     merits, colours = two_frames(30, 40)
     candidates = candidates_of(merits, colours)
-    candidates.places[:, :5] = NONE
-    candidates.places[:, 5:12, 1] = NONE
+    candidates.indices[:, :5] = NONE
+    candidates.indices[:, 5:12, 1] = NONE
     chosen = choose_frames(candidates)
     assert (chosen[:, :5] == NONE).all()
     assert (chosen[:, 5:12] == 0).all()
@@ -84,13 +84,13 @@ def test_windows_with_a_margin_meet_exactly(size):
     rng = np.random.default_rng(7)
     shape = (130, 150)
     candidates = candidates_of(rng.uniform(0, 1, (*shape, 4)), rng.uniform(0, 60, (*shape, 4, 4)))
-    candidates.places[rng.uniform(size=shape) < 0.1] = NONE
+    candidates.indices[rng.uniform(size=shape) < 0.1] = NONE
     whole = choose_frames(candidates)
     for top in range(0, shape[0], size):
         for left in range(0, shape[1], size):
             outer = slice(max(top - MARGIN, 0), top + size + MARGIN), slice(max(left - MARGIN, 0), left + size + MARGIN)
             part = choose_frames(
-                Candidates(candidates.places[outer], candidates.merits[outer], candidates.colours[outer])
+                Candidates(candidates.indices[outer], candidates.merits[outer], candidates.colours[outer])
             )
             inner = part[top - outer[0].start :, left - outer[1].start :][:size, :size]
             np.testing.assert_array_equal(inner, whole[top : top + size, left : left + size])

@@ -6,7 +6,7 @@ export type Author = "matcher" | "person";
 /** What an agent says about a pair. */
 export type Verdict = "yes" | "no" | "unsure";
 
-/** How a landmark came to its place. */
+/** How a landmark got its position. */
 export type Origin =
   | "clicked"
   /** moved to where the frames correlate best */
@@ -14,7 +14,7 @@ export type Origin =
   /** by the matcher */
   | "matched";
 
-/** A point that both frames show; one that is not active is kept but does not count. */
+/** A point that both frames show. An inactive one is kept but not used. */
 export interface Landmark {
   x_i: number;
   y_i: number;
@@ -24,7 +24,7 @@ export interface Landmark {
   active: boolean;
 }
 
-/** An answer on a pair; `seen_revision` is the revision that the person had before their eyes. */
+/** An answer on a pair. `seen_revision` is the revision that the person saw. */
 export interface GiveAnswer {
   i: number;
   j: number;
@@ -47,7 +47,7 @@ export interface Step {
   seen_revision: number;
 }
 
-/** Would this yes contradict what is known? */
+/** Ask whether this yes would contradict the state. */
 export interface CheckLandmarks {
   i: number;
   j: number;
@@ -57,7 +57,7 @@ export interface CheckLandmarks {
 /** One of the two frames of a pair. */
 export type Side = "i" | "j";
 
-/** Move one side of a landmark to where it looks like the other. */
+/** Move one side of a landmark to where it correlates best with the other. */
 export interface SnapPoint {
   i: number;
   j: number;
@@ -66,7 +66,7 @@ export interface SnapPoint {
   x_j: number;
   y_j: number;
   moving: Side;
-  /** affine, near the point, as well as it is known: how the frames are turned to each other */
+  /** affine approximation near the point, as far as it is known */
   i_from_j: number[];
   /** px of the moving frame that are searched */
   radius?: number;
@@ -75,7 +75,7 @@ export interface SnapPoint {
 /** What the program is doing. */
 export type Stage = "preparing" | "asking" | "finishing" | "failed";
 
-/** How far a stage of the work has come; a total of 0 is not known. */
+/** Progress of a stage. A total of 0 means unknown. */
 export interface Progress {
   name: string;
   done: number;
@@ -88,23 +88,23 @@ export interface ErrorAfter {
   predicted_px: number;
 }
 
-/** How sure the predicted error is, what further answers would bring, and whether they are worth while. */
+/** The uncertainty of the predicted error, the errors after further answers, and whether these are worthwhile. */
 export interface Prediction {
-  /** when it was foretold */
+  /** at the time of the prediction */
   answers: number;
-  /** the error is below this nine times of ten */
+  /** the error is below this with a probability of 0.9 */
   bound_px: number;
-  /** goes on where the state's errors end */
+  /** continues where the errors of the state end */
   ahead: ErrorAfter[];
   worth_going_on: boolean;
 }
 
-/** What has changed; sent to every open page. */
+/** What has changed. Sent to every open page. */
 export interface Notice {
   revision: number;
   stage: Stage;
   progress: Progress | null;
-  /** computed while people look: None until it is known */
+  /** None until it is computed */
   prediction: Prediction | null;
 }
 
@@ -122,7 +122,7 @@ export interface Counts {
   by_person: number;
 }
 
-/** Small pictures of all usable frames, in their order, many on one image each. */
+/** Small pictures of all usable frames, in order, many on each image. */
 export interface Sheets {
   count: number;
   columns: number;
@@ -132,17 +132,17 @@ export interface Sheets {
   height: number;
 }
 
-/** What bends straight pixels: `Lens.straighten` takes one that is seen to x (1 + k1|x|² + k2|x|⁴). */
+/** The lens: `Lens.straighten` maps a distorted pixel to x (1 + k1|x|² + k2|x|⁴). */
 export interface LensNumbers {
   centre_x: number;
   centre_y: number;
-  /** in which x counts, from the centre */
+  /** unit of x, from the centre */
   unit_px: number;
   k1: number;
   k2: number;
 }
 
-/** Everything above the two frames, and what can be done. */
+/** The numbers above the two frames, and the possible actions. */
 export interface State {
   revision: number;
   stage: Stage;
@@ -165,21 +165,21 @@ export interface State {
   /** what would be undone, in words */
   undo: string | null;
   redo: string | null;
-  /** why nothing is asked any more, in words */
+  /** why no question is left, in words */
   stopped: string | null;
-  /** mosaics that nothing joins yet */
+  /** number of mosaics that nothing joins yet */
   parts: number;
-  /** the mosaic in the folder is that of the answers so far */
+  /** the mosaic in the folder has all answers so far */
   finished: boolean;
   folder: string;
   sheets: Sheets | null;
-  /** None where nothing is bent */
+  /** None without distortion */
   lens: LensNumbers | null;
-  /** frames show the scene in part of them only: see /api/mask.png */
+  /** only part of each frame is valid: see /api/mask.png */
   masked: boolean;
 }
 
-/** Where every usable frame lies now, on the plane of its part's reference frame. */
+/** The map of every usable frame, to the reference frame of its part. */
 export interface LiveMosaic {
   revision: number;
   /** of the largest part */
@@ -210,26 +210,26 @@ export interface Question {
   label_j: string;
   /** by the engine; otherwise the person picked the pair */
   suggested: boolean;
-  /** probability that this is answered yes, all things considered */
+  /** probability of a yes, from all evidence */
   overlap: number;
-  /** probability of overlap by the mosaic alone */
+  /** probability of overlap from the mosaic alone */
   position: number;
-  /** and by appearance alone */
+  /** probability of overlap from appearance alone */
   appearance: number;
-  /** both frames are on one mosaic; otherwise nothing is known of their places */
+  /** both frames are on one mosaic; otherwise their relative position is unknown */
   joined: boolean;
-  /** how uncertain the place of one in the other is */
+  /** uncertainty of the relative position */
   unknown_px: number;
   /** (3, 3) */
   i_from_j: number[];
   /** (8, 8), of the entries of E, units of the frame: i_from_j ← i_from_j exp(E) */
   covariance: number[];
-  /** of people's landmarks so far, times what is usual */
+  /** of people's landmarks so far, relative to the usual noise */
   noise: number;
   answer: Given | null;
 }
 
-/** What the matcher says of a pair. */
+/** The matcher's answer on a pair. */
 export interface Proposal {
   i: number;
   j: number;
@@ -239,29 +239,29 @@ export interface Proposal {
   sure: boolean;
 }
 
-/** What a yes on a pair would bring, and how many answers the target is away. */
+/** The expected effect of a yes on a pair, and the number of answers until the target. */
 export interface Forecast {
   revision: number;
   i: number;
   j: number;
   now_px: number;
-  /** None where the method does not tell */
+  /** None if the method does not predict it */
   after_yes_px: number | null;
-  /** answers until the target; None where there is none, or it is too far to tell */
+  /** answers until the target; None without a target, or if it is too far away */
   more: number | null;
   /** `more` answers are not enough */
   more_is_bound: boolean;
 }
 
-/** An answer that does not agree with what was known. */
+/** An answer that does not agree with the state before it. */
 export interface Contradiction {
   i: number;
   j: number;
-  /** as surprising as a normal number that many σ out */
+  /** as surprising as a normal variable this many σ from its mean */
   sigmas: number;
-  /** RMS, from where the mosaic had the landmarks; 0 for a no */
+  /** RMS, from where the mosaic predicted the landmarks; 0 for a no */
   off_px: number;
-  /** how surely it had them there */
+  /** uncertainty of that prediction */
   expected_px: number;
   /** the pair whose answer agrees least with this one */
   rival_i: number | null;
@@ -270,7 +270,7 @@ export interface Contradiction {
   explanation: string;
 }
 
-/** What became of an answer, an undo or a redo: it is on disk. */
+/** The result of an answer, an undo or a redo. It is on disk. */
 export interface Outcome {
   state: State;
   /** the next one */
@@ -280,7 +280,7 @@ export interface Outcome {
   done: string;
 }
 
-/** Somebody else changed what this answer is about, in the meantime. */
+/** Somebody else has changed the answer on this pair meanwhile. */
 export interface Conflict {
   explanation: string;
   i: number;
@@ -294,14 +294,14 @@ export interface Refusal {
   explanation: string;
 }
 
-/** The verdict on landmarks before they are given. */
+/** The result of a check of landmarks before they are given. */
 export interface Checked {
   /** none, mirrored, far outside: in words */
   problem: string | null;
   contradiction: Contradiction | null;
 }
 
-/** Where the point belongs, or why that cannot be told. */
+/** The new position of the point, or why it cannot be found. */
 export interface Snapped {
   found: boolean;
   x: number;
@@ -310,7 +310,7 @@ export interface Snapped {
   reason: string;
 }
 
-/** A line of the table of answers. */
+/** A row of the table of answers. */
 export interface AnswerRow {
   /** in the log */
   place: number;
@@ -320,7 +320,7 @@ export interface AnswerRow {
   verdict: Verdict;
   author: Author;
   landmarks: number;
-  /** on the mosaic as it is */
+  /** on the current mosaic */
   residual_px: number | null;
   /** contradicts the others, and is not used */
   rejected: boolean;

@@ -1,1 +1,1 @@
-"""The ways in which frames become one picture."""
+"""Ways to blend frames into one picture."""

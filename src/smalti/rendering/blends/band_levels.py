@@ -1,4 +1,4 @@
-"""Levels of detail of a tile, each a weighted mean of what the frames have more than at the next coarser one."""
+"""Frequency bands of a tile. Each is a weighted mean of the frames' difference to the next coarser level."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LevelSums:
         shown: NDArray[np.bool_],
         around: Window,
     ) -> None:
-        """Add a frame where it is shown: (h, w) over a window `around`, which begins at multiples of 2^levels."""
+        """Add a frame where it is drawn: `shown` (h, w) over a window `around` that begins at multiples of 2^levels."""
         coarser: NDArray[np.float32] = np.zeros((1, 1, 3), dtype=np.float32)
         coarser_left = coarser_top = 0
         weights = _halve_weights(shown, len(self._levels))
@@ -79,7 +79,7 @@ class LevelSums:
             coarser, coarser_left, coarser_top = finer, part.left, part.top
 
     def combine(self, covered: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Return (h, w, 4), RGBA, opaque where a frame is shown."""
+        """Return (h, w, 4), RGBA, opaque where a frame is drawn."""
         coarser = self._levels[-1]
         _divide(coarser.colours, coarser.weights)
         for level in reversed(self._levels[:-1]):
@@ -102,7 +102,7 @@ def _blank(window: Window) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
 
 
 def _windows(tile: Window, levels: int) -> list[Window]:
-    """Return the tile, and of each coarser level the pixels between which the finer ones lie."""
+    """Return the tile, and for each coarser level the pixels that surround those of the finer one."""
     windows = [tile]
     for _ in range(levels):
         fine = windows[-1]
@@ -123,7 +123,7 @@ def _halve_weights(shown: NDArray[np.bool_], levels: int) -> list[NDArray[np.flo
 
 
 def _source_level(frame: FramePyramid, frame_from_canvas: NDArray[np.float64], number: int) -> int:
-    """Return the level of the frame's pyramid whose pixels are about as large as those of the canvas' level."""
+    """Return the level of the frame's pyramid whose pixels are about as large as those of the canvas level."""
     if number == 0:
         return 0
     to_level = frame.level_from_frame(0) @ frame_from_canvas
@@ -133,9 +133,10 @@ def _source_level(frame: FramePyramid, frame_from_canvas: NDArray[np.float64], n
 
 @compiled
 def _halve(weights: NDArray[np.float32], halved: NDArray[np.float32]) -> None:
-    """Smooth by the binomial kernel of five and take every second pixel; there is nothing beyond the border.
+    """Smooth with the binomial kernel of five and take every second pixel; beyond the border is 0.
 
-    Not by OpenCV, which rounds a pixel as it lies in its vectors: the same weights, shifted, differ in the last bit.
+    Differs from OpenCV, whose rounding depends on the position of a pixel in its vectors: there the same weights,
+    shifted, differ in the last bit.
     """
     rows, columns = weights.shape
     kernel = (np.float32(0.0625), np.float32(0.25), np.float32(0.375), np.float32(0.25), np.float32(0.0625))
@@ -176,7 +177,7 @@ def _add_level(
     colour_sums: NDArray[np.float32],
     weight_sums: NDArray[np.float32],
 ) -> None:
-    """Sample a level where its weights (h, w) are not 0, keep it in `finer`, and add what the coarser one lacks."""
+    """Sample a level where its weights (h, w) are positive, keep it in `finer`, and add its difference to `coarser`."""
     for row in range(weights.shape[0]):
         y_level = top + row
         above = (y_level >> 1) - coarser_top

@@ -1,6 +1,7 @@
-"""The blends by name, and those that use every frame at a place: weighted mean and median.
+"""The table of blends, and the two blends that use every frame at a point: weighted mean and median.
 
-Frames have equal votes but for their rims, where less lets them come and go without a step.
+Frames have equal weights except near their rims. There the weight decreases, so that frames begin and end without a
+step.
 """
 
 from __future__ import annotations
@@ -26,15 +27,23 @@ from smalti.rendering.seams.seam_candidates import select_frames
 Blend = Literal["multiband", "feather", "median", "none"]
 BLENDS: tuple[Blend, ...] = get_args(Blend)
 
+MEDIAN_VIEWS = 15
+"""Frames at every point, at least. More frames of a video add little."""
+
+SLOTS = 24
+"""Colours kept of a pixel: those of the frames in which it is deepest inside."""
+
+_RIM = 0.2  # of the distance from a frame's border to its middle
+
 
 def check_blend(name: str) -> None:
-    """Refuse what is no blend."""
+    """Refuse a name that is not a blend."""
     if name not in BLENDS:
         raise UnknownNameError("blend", name, BLENDS)
 
 
 def technique_of(blend: Blend, canvas: Canvas, layout: Layout, even_light: bool) -> Technique:
-    """Choose how to paint a canvas."""
+    """Return the technique that paints a canvas with this blend."""
     light = lru_cache(maxsize=4096)(layout.exposure(even_light).light)
     canvas_from_frame = canvas.canvas_from_frame(layout.mosaic_from_frame)
     if blend in ("feather", "median"):
@@ -57,19 +66,19 @@ def technique_of(blend: Blend, canvas: Canvas, layout: Layout, even_light: bool)
 
 
 def _mix(blend: Blend, canvas: Canvas, layout: Layout, light: Callable[[int], Light]) -> Technique:
-    """Paint with all frames that see a place, or for the median with enough of them."""
+    """Return the technique that uses all frames at a point; for the median, enough of them."""
     frame_from_canvas = invert_homographies(canvas.canvas_from_frame(layout.mosaic_from_frame))
-    places = np.arange(len(frame_from_canvas))
+    indices = np.arange(len(frame_from_canvas))
     if blend == "median":
         quality = layout.plan().quality
-        places = select_frames(layout.mosaic_from_frame, layout.lens, layout.feather.weights, quality, MEDIAN_VIEWS)
+        indices = select_frames(layout.mosaic_from_frame, layout.lens, layout.feather.weights, quality, MEDIAN_VIEWS)
     method = MEDIAN if blend == "median" else FEATHER
 
-    boxes = layout.boxes(canvas)[places]
+    boxes = layout.boxes(canvas)[indices]
 
     def begin(tile: Window) -> OverlayPainting:
         touching, parts = boxes_within(boxes, tile)
-        touched = {int(places[n]): Window.between(*part) for n, part in zip(touching, parts.tolist(), strict=True)}
+        touched = {int(indices[n]): Window.between(*part) for n, part in zip(touching, parts.tolist(), strict=True)}
         return OverlayPainting(method, tile, touched, frame_from_canvas, layout.lens, layout.feather, light)
 
     bytes_per_pixel = 4 * SLOTS + 20 if blend == "median" else 28
@@ -119,15 +128,6 @@ def _add_weighted(
 FEATHER = Method(_begin_mean, _add_weighted, _finish_mean)
 
 
-MEDIAN_VIEWS = 15
-"""Frames that shall see every place; more of a video tell little more."""
-
-SLOTS = 24
-"""Colours that are kept of a pixel: those of the frames in which it lies deepest."""
-
-_RIM = 0.2  # of the way from a frame's border to its middle
-
-
 def _begin_median(shape: tuple[int, int], frames: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     slots = min(SLOTS, max(frames, 1))
     return np.zeros((*shape, slots, 3), dtype=np.uint8), np.zeros((*shape, slots), dtype=np.uint8)
@@ -154,7 +154,7 @@ def _collect(
     colours: NDArray[np.uint8],
     weights: NDArray[np.uint8],
 ) -> None:
-    """Put a frame's colours into free slots, or into those of frames that see a pixel nearer to their border."""
+    """Put a frame's colours into free slots, or into slots of frames in which the pixel is nearer to the border."""
     for row in range(weights.shape[0]):
         for column in range(weights.shape[1]):
             x, y = distorted_position(frame_from_canvas, bending, left + column, top + row)
@@ -215,7 +215,7 @@ def _take_middle(colours: NDArray[np.uint8], weights: NDArray[np.uint8], middle:
 
 @compiled
 def _middle(values: NDArray[np.float32], masses: NDArray[np.float32], count: int, total: np.float32) -> np.float32:
-    """Return where the cumulated mass is half of all, each value standing in the middle of its own."""
+    """Return where the cumulated mass is half of all. Each value stands in the middle of its own mass."""
     half = total / np.float32(2.0)
     passed, centre_before = np.float32(0.0), np.float32(0.0)
     middle: np.float32 = values[0]

@@ -1,10 +1,9 @@
-"""Blends along seams: every pixel from one frame, as it is or joined in frequency bands.
+"""Blends along seams: every pixel from one frame, either as it is (`none`) or blended in frequency bands (`multiband`).
 
-The usual way builds Laplacian pyramids of warped frames. Here every level of a frame is sampled directly from the
-frame's own pyramid, at the pixels where the level's weight is not 0: detail of the first level only where the frame is
-shown, and each coarser level a little around. So a frame costs what it shows, not what it covers, and every value
-depends on its pixel alone, so that tiles meet exactly. For a single frame the levels telescope to the frame itself,
-whatever they are.
+The usual method builds Laplacian pyramids of warped frames. Here every level is sampled directly from the frame's own
+pyramid, at the pixels where the weight of the level is positive: the first level only where the frame is drawn, each
+coarser level a little around. So a frame costs what it shows and not what it covers. Every value depends on its pixel
+alone, so tiles meet exactly. For a single frame the sum of all levels is the frame itself, whatever the levels are.
 """
 
 from __future__ import annotations
@@ -27,24 +26,24 @@ from smalti.rendering.seams.seam_candidates import NONE
 
 
 class PatchPainting:
-    """Every pixel from the one frame that shows it (`none`)."""
+    """Draws every pixel from one frame (`none`)."""
 
     def __init__(self, tile: Window, patchwork: Patchwork, light: Callable[[int], Light]) -> None:
         self._tile, self._patchwork, self._light = tile, patchwork, light
-        self._shown = patchwork.places(tile)
+        self._shown = patchwork.indices(tile)
         self._colours = np.zeros((tile.height, tile.width, 3), dtype=np.float32)
 
     @property
-    def places(self) -> list[int]:
-        """The places of the frames it wants, ascending."""
-        return [int(place) for place in np.unique(self._shown) if place != NONE]
+    def indices(self) -> list[int]:
+        """The indices of the frames of this tile, ascending."""
+        return [int(index) for index in np.unique(self._shown) if index != NONE]
 
-    def add(self, place: int, frame: FramePyramid) -> None:
-        """Add one of them."""
-        light, level_from_frame = self._light(place), frame.level_from_frame(0)
+    def add(self, index: int, frame: FramePyramid) -> None:
+        """Add one of these frames."""
+        light, level_from_frame = self._light(index), frame.level_from_frame(0)
         _fill_shown(
             frame.levels[0],
-            level_from_frame @ self._patchwork.frame_from_canvas[place],
+            level_from_frame @ self._patchwork.frame_from_canvas[index],
             bending_of(self._patchwork.lens, level_from_frame),
             light.gains,
             light.flatness,
@@ -52,7 +51,7 @@ class PatchPainting:
             self._tile.left,
             self._tile.top,
             self._shown,
-            place,
+            index,
             self._colours,
         )
 
@@ -72,12 +71,12 @@ def _fill_shown(
     left: int,
     top: int,
     shown: NDArray[np.int32],
-    place: int,
+    index: int,
     colours: NDArray[np.float32],
 ) -> None:
     for row in range(shown.shape[0]):
         for column in range(shown.shape[1]):
-            if shown[row, column] != place:
+            if shown[row, column] != index:
                 continue
             x, y = distorted_position(source_from_canvas, bending, left + column, top + row)
             bright = brighten(flatness, table_from_pixels, x, y)
@@ -88,75 +87,75 @@ def _fill_shown(
 
 
 MOST_LEVELS = 6
-"""Halvings at most: bands of 64 pixels; wider ones would spread a highlight over the picture."""
+"""The most levels: bands of 64 pixels. Wider ones would spread a highlight over the picture."""
 
 
 def levels_for(frame_side: float) -> int:
-    """Return how many times to halve, for frames whose shorter side is so long on the canvas."""
+    """Return the number of levels for frames whose shorter side has this length on the canvas."""
     return min(int(math.log2(max(frame_side / 16, 2.0))), MOST_LEVELS)
 
 
 def reach_of(levels: int) -> int:
-    """Return how far beyond a tile its pixels depend on which frame is shown."""
+    """Return how far from a tile the choice of frames affects its pixels."""
     return 4 << levels
 
 
 class MultibandPainting:
-    """Every pixel from the one frame that shows it, the seams between them mixed away (`multiband`)."""
+    """Draws every pixel from one frame, and blends the seams in frequency bands (`multiband`)."""
 
     def __init__(self, tile: Window, patchwork: Patchwork, light: Callable[[int], Light], levels: int) -> None:
         self._tile, self._patchwork, self._light = tile, patchwork, light
         self._step = 1 << levels
         self._around = tile.grow(reach_of(levels), self._step)
-        self._shown = patchwork.places(self._around)
+        self._shown = patchwork.indices(self._around)
         self._boxes = self._find_boxes()
         self._sum = LevelSums(tile, levels)
 
     @property
-    def places(self) -> list[int]:
-        """The places of the frames it wants, ascending."""
+    def indices(self) -> list[int]:
+        """The indices of the frames of this tile, ascending."""
         return sorted(self._boxes)
 
-    def add(self, place: int, frame: FramePyramid) -> None:
-        """Add one of them."""
-        box = self._boxes[place]
-        shown = self._shown[box.slices_in(self._around)] == place
-        frame_from_canvas = self._patchwork.frame_from_canvas[place]
-        self._sum.add(frame, frame_from_canvas, self._patchwork.lens, self._light(place), shown, box)
+    def add(self, index: int, frame: FramePyramid) -> None:
+        """Add one of these frames."""
+        box = self._boxes[index]
+        shown = self._shown[box.slices_in(self._around)] == index
+        frame_from_canvas = self._patchwork.frame_from_canvas[index]
+        self._sum.add(frame, frame_from_canvas, self._patchwork.lens, self._light(index), shown, box)
 
     def finish(self) -> NDArray[np.uint8]:
         """Return (h, w, 4), RGBA."""
         return self._sum.combine(self._shown[self._tile.slices_in(self._around)] != NONE)
 
     def _find_boxes(self) -> dict[int, Window]:
-        """Return where each frame that matters is shown, with as much around as its bands reach."""
+        """Return where each relevant frame is drawn, with the margin that its bands reach."""
         boxes = {}
-        for place, shown in _bounds(self._shown, len(self._patchwork.frame_from_canvas)).items():
+        for index, shown in _bounds(self._shown, len(self._patchwork.frame_from_canvas)).items():
             moved = Window(shown.left + self._around.left, shown.top + self._around.top, shown.width, shown.height)
             box = moved.grow(2 * self._step, self._step)
-            # A margin of two coarse pixels is what the tile's own coarse pixels reach beyond it.
+            # The coarse pixels of the tile reach two coarse pixels beyond it.
             if not box.intersect(self._tile.grow(2 * self._step)).is_empty:
-                boxes[place] = box.intersect(self._around)
+                boxes[index] = box.intersect(self._around)
         return boxes
 
 
 def _bounds(shown: NDArray[np.int32], frames: int) -> dict[int, Window]:
-    """Return where each of the frames is shown that is."""
+    """Return the bounding box of each frame that is drawn."""
     boxes = np.zeros((frames, 4), dtype=np.int64)
     _measure(shown, boxes)
-    places = np.flatnonzero(boxes[:, 2])
-    return {int(place): Window.between(*boxes[place].tolist()) for place in places}
+    indices = np.flatnonzero(boxes[:, 2])
+    return {int(index): Window.between(*boxes[index].tolist()) for index in indices}
 
 
 @compiled
 def _measure(shown: NDArray[np.int32], boxes: NDArray[np.int64]) -> None:
-    """Fill `boxes` (n, 4): left, top, right and bottom of each place, 0 of those that are not shown."""
+    """Fill `boxes` (n, 4): left, top, right and bottom of each frame index, 0 for frames that are not drawn."""
     for row in range(shown.shape[0]):
         for column in range(shown.shape[1]):
-            place = shown[row, column]
-            if place == NONE:
+            index = shown[row, column]
+            if index == NONE:
                 continue
-            box = boxes[place]
+            box = boxes[index]
             if box[2] == 0:
                 box[0], box[1] = column, row
             box[0] = min(box[0], column)

@@ -1,4 +1,7 @@
-"""Paint a tile of the mosaic: frames are added one by one, in the order of their numbers."""
+"""The painting of one tile: frames are added one by one, in the order of their numbers.
+
+`Painting` and `Technique` are the interface of all blends; `OverlayPainting` serves the blends that use all frames.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,14 @@ from smalti.rendering.sampling_kernels import Feather, bending_of
 
 
 class Painting(Protocol):
-    """A tile in the making."""
+    """A tile that is being painted."""
 
     @property
-    def places(self) -> list[int]:
-        """The places of the frames it wants, ascending."""
+    def indices(self) -> list[int]:
+        """The indices of the frames of this tile, ascending."""
 
-    def add(self, place: int, frame: FramePyramid) -> None:
-        """Add one of them."""
+    def add(self, index: int, frame: FramePyramid) -> None:
+        """Add one of these frames."""
 
     def finish(self) -> NDArray[np.uint8]:
         """Return (h, w, 4), RGBA."""
@@ -38,17 +41,17 @@ Painter = Callable[[Window], Painting]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Technique:
-    """All that painting a canvas in one way needs."""
+    """Everything that is needed to paint a canvas with a blend."""
 
     painter: Painter
-    prepare: Callable[[Window, Executor], None]  # what has to be known around a window before its tiles
+    prepare: Callable[[Window, Executor], None]  # called with a window before its tiles are painted
     levels: int  # of the frames' pyramids
-    reach: int  # how far beyond a frame's outline it may matter, canvas pixels
-    bytes_per_pixel: float  # of a tile in the making
+    reach: int  # how far beyond its outline a frame affects pixels, canvas pixels
+    bytes_per_pixel: float  # of a tile that is being painted
 
 
 def to_bytes(colours: NDArray[np.float32], covered: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Round colours (h, w, 3) to RGBA (h, w, 4), transparent and black where nothing covers."""
+    """Round colours (h, w, 3) to RGBA (h, w, 4), transparent black where `covered` is false."""
     image = np.empty((*covered.shape, 4), dtype=np.uint8)
     _round(colours, covered, image)
     return image
@@ -60,7 +63,7 @@ def _round(colours: NDArray[np.float32], covered: NDArray[np.bool_], image: NDAr
         for column in range(image.shape[1]):
             shows = covered[row, column]
             for channel in range(3):
-                # The bicubic kernel overshoots at edges, and so do bands.
+                # The bicubic kernel overshoots at edges, and so do frequency bands.
                 colour = min(max(colours[row, column, channel] + np.float32(0.5), np.float32(0.0)), np.float32(255.0))
                 image[row, column, channel] = np.uint8(colour) if shows else np.uint8(0)
             image[row, column, 3] = 255 if shows else 0
@@ -68,19 +71,19 @@ def _round(colours: NDArray[np.float32], covered: NDArray[np.bool_], image: NDAr
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How colours are gathered and made one."""
+    """How the colours of a pixel are collected and reduced to one."""
 
     # Colours and weights over a window (h, w) that so many frames touch.
     begin: Callable[[tuple[int, int], int], tuple[NDArray[Any], NDArray[Any]]]
-    # Compiled. Takes the pixels, source_from_frame and frame_from_canvas of a frame, the lens' bending, the frame's
-    # gains, flatness and table_from_frame, the feather's weights, left and top of the part it touches, and adds to
-    # colours and weights of that part.
+    # Compiled. Takes the pixels, source_from_frame and frame_from_canvas of a frame, the bending of the lens, the
+    # frame's gains, flatness and table_from_frame, the feather's weights, left and top of the part it touches, and adds
+    # to colours and weights of that part.
     take: Callable[..., None]
     finish: Callable[[NDArray[Any], NDArray[Any]], NDArray[np.uint8]]  # to RGBA (h, w, 4)
 
 
 class OverlayPainting:
-    """A tile in the making by a method."""
+    """A tile that a `Method` paints."""
 
     def __init__(
         self,
@@ -92,24 +95,24 @@ class OverlayPainting:
         feather: Feather,
         light: Callable[[int], Light],
     ) -> None:
-        """Take the part of the tile that each frame touches, by its place."""
+        """Take the part of the tile that each frame touches, by frame index."""
         self._method, self._tile, self._parts, self._frame_from_canvas = method, tile, parts, frame_from_canvas
         self._bending, self._feather, self._light = bending_of(lens), feather, light
         self._colours, self._weights = method.begin((tile.height, tile.width), len(parts))
 
     @property
-    def places(self) -> list[int]:
-        """The places of the frames it wants, ascending."""
+    def indices(self) -> list[int]:
+        """The indices of the frames of this tile, ascending."""
         return sorted(self._parts)
 
-    def add(self, place: int, frame: FramePyramid) -> None:
-        """Add one of them."""
-        light, part = self._light(place), self._parts[place]
+    def add(self, index: int, frame: FramePyramid) -> None:
+        """Add one of these frames."""
+        light, part = self._light(index), self._parts[index]
         inside = part.slices_in(self._tile)
         self._method.take(
             frame.levels[0],
             frame.level_from_frame(0),
-            self._frame_from_canvas[place],
+            self._frame_from_canvas[index],
             self._bending,
             light.gains,
             light.flatness,

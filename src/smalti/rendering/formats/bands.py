@@ -1,4 +1,4 @@
-"""What every format is given: bands of pixels, encoded on all cores, and a pyramid made while they arrive."""
+"""The input of every format: bands of pixels and metadata. Encoding on all cores; pyramids of arriving bands."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from smalti.errors import UsageError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bands:
-    """A raster as it arrives from the top: `pixels` yields (band_height, width[, 4]); the last band may be lower.
+    """A raster that arrives from the top: `pixels` yields (band_height, width[, 4]). The last band may be lower.
 
-    A picture is uint8 (h, w, 4), RGBA, its alpha unassociated; a map is (h, w) of uint16, uint32 or float32. A band is
+    A picture is uint8 (h, w, 4), RGBA, with unassociated alpha. A map is (h, w) of uint16, uint32 or float32. A band is
     still read while the next one is made, so every band is an array of its own.
     """
 
@@ -34,22 +34,22 @@ class Bands:
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """What a file says beside its pixels."""
+    """The metadata of an image file."""
 
     name: str = "mosaic"
     # 2×3: from the centre of pixel (x, y) to metres east and north.
     world_from_pixel: tuple[tuple[float, float, float], tuple[float, float, float]] | None = None
-    epsg: int | None = None  # of these metres; None: a local plane
-    pixel_size_um: float | None = None  # the side of a pixel
+    epsg: int | None = None  # the reference system of these metres; None: a local plane
+    pixel_size_um: float | None = None  # side of a pixel
 
     def __post_init__(self) -> None:
-        # GeoTIFF has no room for others, and its readers take 32767 for "none".
+        # GeoTIFF cannot store others, and its readers take 32767 for "none".
         if self.epsg is not None and not 1024 <= self.epsg <= 32766:
             raise UsageError(f"EPSG {self.epsg}: give the code of a projected system in metres, 1024 to 32766")
 
     @property
     def pixel_sides_um(self) -> tuple[float, float] | None:
-        """Width and height of a pixel: as given, else by the place in the world, else unknown."""
+        """Width and height of a pixel: as given, else from `world_from_pixel`, else unknown."""
         if self.pixel_size_um is not None:
             return self.pixel_size_um, self.pixel_size_um
         if self.world_from_pixel is None:
@@ -71,9 +71,10 @@ def encoding(
     split: Callable[[NDArray[Any]], Iterable[_Piece]],
     encode: Callable[[_Piece], _Encoded],
 ) -> Iterator[Iterator[_Encoded]]:
-    """Give the encoded pieces of every band; the next band is made meanwhile.
+    """Yield the encoded pieces of every band. The next band is made meanwhile.
 
-    At the end, however it comes, no core is at work on them any more: what they wrote can be moved or removed.
+    When the context ends, for whatever reason, no thread works on pieces any more. So their files can be moved or
+    removed.
     """
     with closing(_encode(bands, split, encode)) as encoded:
         yield encoded
@@ -99,10 +100,10 @@ def _encode(
 
 
 def reduce_half(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return RGBA (ceil(h/2), ceil(w/2), 4): the mean of every 2×2 block, or of what a block at the edge has.
+    """Return RGBA (ceil(h/2), ceil(w/2), 4): the mean of every 2×2 block, at the edge of the pixels that exist.
 
-    Colours count by their alpha, so that what is transparent does not darken an edge. Alpha is the plain mean: a
-    margin becomes translucent as much as it is covered, and a level covers the same area as the one before.
+    Colours are weighted by alpha, so that transparent pixels do not darken an edge. Alpha is the plain mean: a margin
+    becomes translucent in proportion to its coverage, and every level covers the same area.
     """
     height, width, _ = pixels.shape
     reduced = np.empty((-(-height // 2), -(-width // 2), 4), dtype=np.uint8)
@@ -111,12 +112,12 @@ def reduce_half(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def pick_half(values: NDArray[Any]) -> NDArray[Any]:
-    """Return every second value of every second row: the mean of two labels would be a third."""
+    """Return every second value of every second row. The mean of two labels would be a wrong label."""
     return values[::2, ::2]
 
 
 def level_sizes(width: int, height: int, smallest: int) -> list[tuple[int, int]]:
-    """Return widths and heights, halved (upwards) until the longer side is at most `smallest`; the full size first."""
+    """Return widths and heights, halved (rounded up) until the longer side is at most `smallest`; full size first."""
     sizes = [(width, height)]
     while max(sizes[-1]) > smallest:
         sizes.append((-(-sizes[-1][0] // 2), -(-sizes[-1][1] // 2)))
@@ -124,9 +125,9 @@ def level_sizes(width: int, height: int, smallest: int) -> list[tuple[int, int]]
 
 
 class Cascade:
-    """Cuts the rows that arrive of an image, and of all its smaller levels, into rows of tiles.
+    """Cuts arriving rows of an image, and of all its smaller levels, into rows of tiles.
 
-    What it keeps is less than a row of tiles a level.
+    It stores less than one row of tiles a level.
     """
 
     def __init__(self, sizes: list[tuple[int, int]], side: int, overlap: int = 0) -> None:
@@ -135,7 +136,7 @@ class Cascade:
         self._single: list[NDArray[np.uint8] | None] = [None] * len(sizes)
 
     def add(self, rows: NDArray[np.uint8], level: int = 0) -> Iterator[tuple[int, int, NDArray[np.uint8]]]:
-        """Yield (level, number, rows) for every row of tiles that is complete now, RGBA; level 0 is the full size."""
+        """Yield (level, number, rows) for every row of tiles that is now complete, RGBA. Level 0 is the full size."""
         for number, complete in self._tile_rows[level].add(rows):
             yield level, number, complete
         self._awaited[level] -= len(rows)
@@ -152,16 +153,16 @@ class Cascade:
 
 
 class TileRows:
-    """Gathers rows until they make a row of tiles; `overlap` rows of its neighbours belong to it on either side."""
+    """Collects rows until they make a row of tiles. `overlap` rows of the neighbours belong to it on either side."""
 
     def __init__(self, height: int, side: int, overlap: int = 0) -> None:
         self._height, self._side, self._overlap = height, side, overlap
-        self._number = 0  # of the row of tiles that comes next
+        self._number = 0  # of the next row of tiles
         self._held: list[NDArray[Any]] = []
-        self._top = 0  # the image's row that is the first one held
+        self._top = 0  # the image row of the first stored row
 
     def add(self, rows: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield (number, rows of the image) for every row of tiles that is complete now."""
+        """Yield (number, rows of the image) for every row of tiles that is now complete."""
         self._held.append(rows)
         arrived = self._top + sum(map(len, self._held))
         while self._number * self._side < self._height:
@@ -173,11 +174,11 @@ class TileRows:
             yield self._number, self._take(bottom - top)
             self._number += 1
         if self._held and self._held[0].base is not None:
-            # A view of a few rows would keep a whole band alive.
+            # A view of a few rows would keep a whole band in memory.
             self._held[0] = self._held[0].copy()
 
     def _drop(self, top: int) -> None:
-        """Forget the rows above `top`."""
+        """Drop the rows above `top`."""
         while self._held and self._top + len(self._held[0]) <= top:
             self._top += len(self._held.pop(0))
         if self._held and self._top < top:
@@ -185,7 +186,7 @@ class TileRows:
             self._top = top
 
     def _take(self, count: int) -> NDArray[Any]:
-        """Return the first `count` rows, which stay."""
+        """Return the first `count` rows, and keep them."""
         taken: list[NDArray[Any]] = []
         for rows in self._held:
             taken.append(rows[:count])
@@ -196,7 +197,7 @@ class TileRows:
 
 
 def pad_tile(part: NDArray[Any], side: int) -> NDArray[Any]:
-    """Return a whole tile (side, side, ...), zero where the image has ended."""
+    """Return a whole tile (side, side, ...), zero beyond the image."""
     tile = np.zeros((side, side, *part.shape[2:]), dtype=part.dtype)
     tile[: part.shape[0], : part.shape[1]] = part
     return tile

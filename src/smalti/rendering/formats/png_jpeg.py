@@ -1,4 +1,4 @@
-"""PNG and JPEG, encoded in pieces on all cores, and the world file beside them."""
+"""PNG and JPEG, encoded in pieces on all cores; world files and GeoTIFF tags."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from smalti.rendering.formats.bands import Bands, Caption, encoding
 
 
 def write_png(path: Path, image: Bands, caption: Caption) -> None:
-    """Write an 8-bit RGBA PNG, and its world file."""
+    """Write an 8-bit RGBA PNG and its world file."""
     rows = max(1, _PIECE_BYTES // (4 * image.width))
 
     def split(band: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
@@ -36,7 +36,7 @@ def write_png(path: Path, image: Bands, caption: Caption) -> None:
         for piece in pieces:
             _write_chunk(file, b"IDAT", piece.deflated)
             checksum = _join_checksums(checksum, piece.checksum, piece.length)
-        # An empty last block ends the stream that the pieces have left open.
+        # The pieces leave the stream open. An empty last block ends it.
         _write_chunk(file, b"IDAT", b"\x03\x00" + struct.pack(">I", checksum))
         _write_chunk(file, b"IEND", b"")
     place_world_file(path, caption)
@@ -49,7 +49,7 @@ _LEVEL = 1
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part of a zlib stream, and what its whole needs to know of it."""
+    """A part of a zlib stream, and its contribution to the checksum of the whole."""
 
     deflated: bytes
     checksum: int
@@ -59,7 +59,7 @@ class _Piece:
 def _deflate_rows(rows: NDArray[np.uint8]) -> _Piece:
     lines = rows.reshape(len(rows), -1)
     filtered = np.empty((len(rows), 1 + lines.shape[1]), dtype=np.uint8)
-    # Differences to the row above (filter 2); the first row stands for itself, so that a piece needs no other.
+    # Differences to the row above (filter 2). The first row has no filter, so that a piece needs no other.
     filtered[:, 0] = 2
     filtered[0, 0] = 0
     filtered[0, 1:] = lines[0]
@@ -70,7 +70,7 @@ def _deflate_rows(rows: NDArray[np.uint8]) -> _Piece:
 
 
 def _join_checksums(first: int, second: int, length: int) -> int:
-    """Return the Adler-32 of two parts from those of each, the second one `length` bytes long."""
+    """Return the Adler-32 of two parts from those of each. The second part is `length` bytes long."""
     low = (first & 0xFFFF) + (second & 0xFFFF) - 1
     high = (first >> 16) + (second >> 16) + length * ((first & 0xFFFF) - 1)
     return (high % 65521) << 16 | low % 65521
@@ -81,14 +81,14 @@ def _write_chunk(file: io.BufferedWriter, kind: bytes, content: bytes) -> None:
 
 
 MAX_SIDE = 65_500
-"""Pixels; what libjpeg, hence nearly every program, reads."""
+"""Pixels; the limit of libjpeg, and so of nearly every program."""
 
 
 def write_jpeg(path: Path, image: Bands, caption: Caption) -> None:
     """Write a baseline JPEG, white where the image is transparent, and its world file.
 
-    A decoder begins anew at a restart marker, as an encoder does at the top of an image. So strips of one height, each
-    encoded as an image of its own, are the intervals between the markers of the whole.
+    A decoder starts again at a restart marker, as an encoder does at the top of an image. So strips of one height, each
+    encoded as an image of its own, can be the intervals between the restart markers of the whole image.
     """
     if max(image.width, image.height) > MAX_SIDE:
         raise OutputError(
@@ -117,29 +117,29 @@ def write_jpeg(path: Path, image: Bands, caption: Caption) -> None:
 
 
 def encode_jpeg(pixels: NDArray[np.uint8]) -> bytes:
-    """Return RGBA pixels on white as a small JPEG, baseline, with the standard Huffman tables."""
+    """Return RGBA pixels on white as a baseline JPEG with the standard Huffman tables."""
     blue_green_red = np.empty((*pixels.shape[:2], 3), dtype=np.uint8)
     _flatten(pixels, blue_green_red)
-    # Pillow's encoder would keep the other cores waiting.
+    # Pillow's encoder would block the other threads.
     return cv2.imencode(".jpg", blue_green_red, _SETTINGS)[1].tobytes()
 
 
-# A pixel block that is encoded as a whole, with the colours at half resolution.
+# Side of the pixel block that is encoded as a whole, with the colours at half resolution.
 _BLOCK = 16
-# A band is made of such strips, and the blocks of one are counted by 16 bits.
+# A band consists of such strips. The number of blocks of a strip must fit into 16 bits.
 _STRIP_ROWS = 64
 _SETTINGS = (
     *(cv2.IMWRITE_JPEG_QUALITY, 90),
     *(cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420),
     *(cv2.IMWRITE_JPEG_PROGRESSIVE, 0),
-    # Tables made for a strip would not be those of the others.
+    # Optimised tables would differ from strip to strip.
     *(cv2.IMWRITE_JPEG_OPTIMIZE, 0),
     *(cv2.IMWRITE_JPEG_RST_INTERVAL, 0),
 )
 
 
 def _find_segments(encoded: bytes) -> tuple[int, int]:
-    """Return where the segments of the frame (SOF0) and of the scan (SOS) begin."""
+    """Return the positions of the frame segment (SOF0) and the scan segment (SOS)."""
     at, frame = 2, 0
     while encoded[at + 1] != 0xDA:
         if encoded[at + 1] == 0xC0:
@@ -161,11 +161,11 @@ def _flatten(pixels: NDArray[np.uint8], flat: NDArray[np.uint8]) -> None:
 
 
 Tag: TypeAlias = tuple[int, str, int, Any, bool]
-"""As tifffile takes it: code, type, count, value, whether it is written once."""
+"""A tag in tifffile's form: code, type, count, value, whether it is written once."""
 
 
 def place_world_file(image: Path, caption: Caption) -> None:
-    """Write the six numbers of a world file beside the image; without a place, remove those of an earlier image."""
+    """Write the world file of an image: six numbers. Without a position, remove the file of an earlier image."""
     path = image.with_suffix(_SUFFIXES[image.suffix.lower()])
     if caption.world_from_pixel is None:
         with naming(path):
@@ -177,10 +177,10 @@ def place_world_file(image: Path, caption: Caption) -> None:
 
 
 def geotiff_tags(caption: Caption) -> list[Tag]:
-    """Return the tags that place an image in the world; none if its place is unknown."""
+    """Return the GeoTIFF tags of an image; none if its position is unknown."""
     if caption.world_from_pixel is None:
         return []
-    # GeoTIFF counts from the corner of the top-left pixel, we from its centre.
+    # GeoTIFF counts from the corner of the top-left pixel, Smalti from its centre.
     rows = [(a, b, c - (a + b) / 2) for a, b, c in caption.world_from_pixel]
     (a, b, c), (d, e, f) = rows
     matrix = (a, b, 0.0, c, d, e, 0.0, f, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
@@ -208,7 +208,7 @@ def _projected_keys(epsg: int) -> list[tuple[int, int, int, int]]:
 
 
 def _local_keys() -> list[tuple[int, int, int, int]]:
-    # A user-defined model with a name and a unit is what GDAL reads as LOCAL_CS and writes for one.
+    # GDAL reads a user-defined model with a name and a unit as LOCAL_CS, and writes such a model for one.
     return [
         (_MODEL_TYPE, 0, 1, _USER_DEFINED),
         (_RASTER_TYPE, 0, 1, _PIXEL_IS_AREA),

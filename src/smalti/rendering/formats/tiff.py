@@ -30,13 +30,13 @@ from smalti.rendering.formats.png_jpeg import geotiff_tags, place_world_file
 
 
 def write_tiff(path: Path, image: Bands, caption: Caption) -> None:
-    """Write an RGBA TIFF, its alpha unassociated, every level of its pyramid the mean of the one before."""
+    """Write an RGBA TIFF with unassociated alpha. Every pyramid level is the mean of the one before."""
     layout = {"photometric": "rgb", "extrasamples": ["unassalpha"], "predictor": 2}
     _write(path, image, caption, reduce_half, _deflate_differences, layout)
 
 
 def write_map(path: Path, raster: Bands, caption: Caption) -> None:
-    """Write a TIFF of one channel, (h, w) of uint16, uint32 or float32; its pyramid is of values that there are."""
+    """Write a TIFF of one channel, (h, w) of uint16, uint32 or float32. Its pyramid has only values of the map."""
     if path.suffix.lower() not in (".tif", ".tiff"):
         raise UsageError(f"{path}: a map is written as .tif or .tiff: choose such a name")
     _write(path, raster, caption, pick_half, _deflate, {"photometric": "minisblack"})
@@ -56,15 +56,15 @@ def _write(
     deflate: Callable[[NDArray[Any]], bytes],
     layout: dict[str, Any],
 ) -> None:
-    """Write the levels one after the other; the next one waits on disk meanwhile."""
+    """Write the levels one after the other. The next level waits on disk meanwhile."""
     sizes = level_sizes(image.width, image.height, _SMALLEST_LEVEL)
     with replacing(path) as file, ExitStack() as stack:
         first = next(image.pixels)
         dtype, samples = first.dtype, first.shape[2:]
-        # An iterator lets go of the first band, which a list and a name would keep to the end.
+        # An iterator drops the first band. A list or a name would keep it to the end.
         bands: Iterable[NDArray[Any]] = chain(iter([first]), image.pixels)
         del first
-        # Judged by the size before compression, which is not known to shrink; a third for the pyramid.
+        # The size before compression decides, because compression may not shrink the file. A third is for the pyramid.
         big = dtype.itemsize * (*samples, 1)[0] * image.width * image.height * 4 / 3 > 2**32 - 2**26
         tiff = stack.enter_context(tifffile.TiffWriter(file, bigtiff=big))
         for level, (width, height) in enumerate(sizes):
@@ -91,14 +91,14 @@ def _write(
 def _spooling(
     bands: Iterable[NDArray[Any]], spool: Spool, reduce: Callable[[NDArray[Any]], NDArray[Any]]
 ) -> Iterator[NDArray[Any]]:
-    """Hand the bands on, and half of each to the spool; all but the last one have rows in pairs."""
+    """Pass the bands on, and write half of each to the spool. All bands but the last have an even number of rows."""
     for band in bands:
         spool.write(reduce(band))
         yield band
 
 
 def _cutter(height: int) -> Callable[[NDArray[Any]], Iterator[NDArray[Any]]]:
-    """Return what cuts bands into tiles, those at the right and the bottom as small as they come."""
+    """Return a function that cuts bands into tiles. Tiles at the right and the bottom may be smaller."""
     gathered = TileRows(height, _TILE)
 
     def cut(band: NDArray[Any]) -> Iterator[NDArray[Any]]:
@@ -110,7 +110,7 @@ def _cutter(height: int) -> Callable[[NDArray[Any]], Iterator[NDArray[Any]]]:
 
 
 def _deflate_differences(part: NDArray[np.uint8]) -> bytes:
-    # TIFF's predictor 2: differences to the pixel on the left. None beyond the image, where nobody looks.
+    # TIFF's predictor 2: differences to the pixel on the left. The padding beyond the image needs none.
     differences = pad_tile(part, _TILE)
     np.subtract(part[:, 1:], part[:, :-1], out=differences[: part.shape[0], 1 : part.shape[1]])
     return zlib.compress(differences.data, _LEVEL)
@@ -121,7 +121,7 @@ def _deflate(part: NDArray[Any]) -> bytes:
 
 
 def describe(caption: Caption, width: int, height: int, samples: int, dtype: np.dtype[Any]) -> bytes:
-    """Return the description of an image with so many samples a pixel, in ASCII as TIFF demands."""
+    """Return the OME-XML description of an image with `samples` samples a pixel, in ASCII as TIFF requires."""
     root = ElementTree.Element(
         "OME",
         {

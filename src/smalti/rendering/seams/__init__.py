@@ -1,1 +1,1 @@
-"""One frame for every pixel, and where they meet."""
+"""One frame for every pixel, and the seams between the frames."""

@@ -1,4 +1,4 @@
-"""Which frame shows which pixel, window by window."""
+"""Which frame is drawn at which pixel, window by window."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from smalti.rendering.seams.seam_labels import MARGIN, choose_frames
 from smalti.rendering.seams.seam_pixels import assign_pixels
 
 BLOCK = 256
-"""Cells a side that are chosen at once."""
+"""Side of a block in cells. The frames of a block are chosen at once."""
 
 
 class Patchwork:
-    """One frame for every pixel of a canvas, the seams between them where they are seen least.
+    """One frame for every pixel of a canvas, with seams that are hard to see.
 
-    Seams are found on cells of some pixels, in blocks as they are needed; what is found does not depend on the order.
+    Seams are found on cells of several pixels, in blocks, as they are needed. The result does not depend on the order.
     """
 
     def __init__(
@@ -42,18 +42,18 @@ class Patchwork:
         survey: Survey,
         exposure: Exposure,
     ) -> None:
-        """Take the maps of all frames; only the selected places are used."""
+        """Take the maps of all frames. Only the `selected` frame indices are used."""
         self._canvas = canvas
         self._canvas_from_frame = canvas.canvas_from_frame(mosaic_from_frame)
         self.frame_from_canvas = invert_homographies(self._canvas_from_frame)
-        """(n, 3, 3): of all frames, to straight pixels."""
+        """(n, 3, 3): for all frames, to undistorted pixels."""
         self.lens = lens
         self._selected, self._quality = selected, quality
         self._boxes = frame_boxes(self._canvas_from_frame[selected], lens.rim)
         self._feather, self._survey, self._exposure = feather, survey, exposure
         zoom = np.median(np.sqrt(np.abs(np.linalg.det(self._canvas_from_frame[:, :2, :2]))))
         self.cell = max(1, 2 ** round(math.log2(max(survey.cell * zoom, 1.0))))
-        """Side of a cell, canvas pixels."""
+        """Side of a cell in canvas pixels."""
         self._across, self._down = (-(-side // self.cell) for side in (canvas.width, canvas.height))
         self._blocks: OrderedDict[tuple[int, int], NDArray[np.int32]] = OrderedDict()
         self._most_blocks = 4 * (-(-self._across // BLOCK) + 2)
@@ -65,15 +65,15 @@ class Patchwork:
         for block, chosen in zip(missing, pool.map(self._choose, missing), strict=True):
             self._keep(block, chosen)
 
-    def places(self, window: Window) -> NDArray[np.int32]:
-        """Return (h, w): the place of the frame that shows each pixel, NONE where there is none.
+    def indices(self, window: Window) -> NDArray[np.int32]:
+        """Return (h, w): the index of the frame at each pixel, NONE where no frame is.
 
-        The window may reach beyond the canvas, where there is nothing.
+        The window may reach beyond the canvas, where no frame is.
         """
-        places = np.full((window.height, window.width), NONE, dtype=np.int32)
+        indices = np.full((window.height, window.width), NONE, dtype=np.int32)
         inside = window.intersect(self._canvas.window)
         if inside.is_empty:
-            return places
+            return indices
         cells = self._cells_of(inside)
         touching, boxes = self._touching(inside)
         rim = self.lens.rim
@@ -92,18 +92,18 @@ class Patchwork:
             self._feather.is_solid,
             inside.left,
             inside.top,
-            places[inside.slices_in(window)],
+            indices[inside.slices_in(window)],
         )
-        return places
+        return indices
 
     def _cells_of(self, window: Window) -> Window:
-        """Return the cells whose centres surround a window's pixels."""
+        """Return the cells whose centres surround the pixels of a window."""
         left, top = (math.floor((start + 0.5) / self.cell - 0.5) for start in (window.left, window.top))
         right, bottom = (math.floor((end - 0.5) / self.cell - 0.5) + 2 for end in (window.right, window.bottom))
         return Window.between(left, top, right, bottom)
 
     def _gather(self, cells: Window) -> NDArray[np.int32]:
-        """Return the chosen places of a window of cells, NONE beyond the canvas."""
+        """Return the chosen frame indices of a window of cells, NONE beyond the canvas."""
         gathered = np.full((cells.height, cells.width), NONE, dtype=np.int32)
         for row, column in self._blocks_in(cells):
             chosen = self._block((row, column))
@@ -147,18 +147,18 @@ class Patchwork:
         around = Window(
             cells.left * self.cell, cells.top * self.cell, cells.width * self.cell, cells.height * self.cell
         )
-        for place, box in zip(*self._touching(around), strict=True):
+        for index, box in zip(*self._touching(around), strict=True):
             first, last = box[:2] // self.cell, -(-box[2:] // self.cell)
-            light = self._exposure.light(place)
+            light = self._exposure.light(index)
             enter(
-                candidates.places,
+                candidates.indices,
                 candidates.merits,
                 candidates.colours,
-                int(place),
-                self._quality[place],
-                survey.frames([int(place)])[0],
+                int(index),
+                self._quality[index],
+                survey.frames([int(index)])[0],
                 self._feather.weights,
-                self.frame_from_canvas[place] @ canvas_from_cell,
+                self.frame_from_canvas[index] @ canvas_from_cell,
                 bending_of(self.lens),
                 survey.cell_from_frame,
                 cells.left,
@@ -171,6 +171,6 @@ class Patchwork:
         return candidates
 
     def _touching(self, window: Window) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the selected places whose frames touch a window, and the boxes (n, 4) of pixels they touch."""
+        """Return the selected frames that touch a window, and the boxes (n, 4) of pixels they touch."""
         touching, boxes = boxes_within(self._boxes, window)
         return self._selected[touching], boxes

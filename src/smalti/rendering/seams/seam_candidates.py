@@ -1,4 +1,4 @@
-"""Choose the frames of a mosaic, and the candidate frames of every cell of the canvas."""
+"""The candidate frames of every cell of the canvas, and the selection of frames for the whole mosaic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from smalti.rendering.canvas import Window
 from smalti.rendering.sampling_kernels import Bending, brighten, distorted_position, look_up, position
 
 SLOTS = 5
-"""Candidates a cell: enough that three agree where one or two show something that moves."""
+"""Candidates of a cell: enough that three agree where one or two show something that moves."""
 
 NONE = -1
 
@@ -23,13 +23,13 @@ NONE = -1
 class Candidates:
     """The best frames of every cell of a window of cells, in no order."""
 
-    places: NDArray[np.int32]  # (h, w, SLOTS): of the frames, NONE where there are fewer
-    merits: NDArray[np.float32]  # (h, w, SLOTS): the higher the rather
-    colours: NDArray[np.float32]  # (h, w, SLOTS, 4): red, green, blue and sharpness, their light made even
+    indices: NDArray[np.int32]  # (h, w, SLOTS): of the frames, NONE in free slots
+    merits: NDArray[np.float32]  # (h, w, SLOTS): the higher the better
+    colours: NDArray[np.float32]  # (h, w, SLOTS, 4): red, green, blue and sharpness, corrected for light
 
     @classmethod
     def over(cls, cells: Window) -> Candidates:
-        """Start with none."""
+        """Start without candidates."""
         shape = (cells.height, cells.width, SLOTS)
         return cls(
             np.full(shape, NONE, dtype=np.int32), np.zeros(shape, np.float32), np.zeros((*shape, 4), dtype=np.float32)
@@ -38,10 +38,10 @@ class Candidates:
 
 @compiled
 def enter(
-    places: NDArray[np.int32],
+    indices: NDArray[np.int32],
     merits: NDArray[np.float32],
     colours: NDArray[np.float32],
-    place: int,
+    index: int,
     quality: float,
     reduced: NDArray[np.uint8],
     weights: NDArray[np.float32],
@@ -55,7 +55,7 @@ def enter(
     flatness: NDArray[np.float32],
     table_from_frame: NDArray[np.float64],
 ) -> None:
-    """Enter a frame wherever it beats the worst candidate; `part` (left, top, right, bottom) is the cells it touches.
+    """Enter a frame wherever it beats the worst candidate. `part` (left, top, right, bottom) are the cells it touches.
 
     `weights` (h + 2, w + 2) are the signed distances to the frame's border, with a border of one pixel.
     """
@@ -71,14 +71,14 @@ def enter(
             merit = np.float32(weight * quality)
             worst = 0
             for slot in range(SLOTS):
-                if places[row, column, slot] == NONE:
+                if indices[row, column, slot] == NONE:
                     worst = slot
                     break
                 if merits[row, column, slot] < merits[row, column, worst]:
                     worst = slot
-            if places[row, column, worst] != NONE and merits[row, column, worst] >= merit:
+            if indices[row, column, worst] != NONE and merits[row, column, worst] >= merit:
                 continue
-            places[row, column, worst] = place
+            indices[row, column, worst] = index
             merits[row, column, worst] = merit
             bright = brighten(flatness, table_from_frame, x, y)
             u, v = position(survey_from_frame, x, y)
@@ -89,13 +89,13 @@ def enter(
 
 
 VIEWS = 3
-"""Frames that shall see every place, so that two can outvote what moves through the third."""
+"""Frames at every point, so that two can outvote something that moves through the third."""
 
 WELL_INSIDE = 0.3
-"""Weight from which on a frame sees a place well."""
+"""From this weight on, a frame shows a point well."""
 
-LEAST_NEWS = 0.1
-"""Share of what a frame sees well that must lack views, for the frame to be worth a seam."""
+LEAST_NEW_SHARE = 0.1
+"""A frame is worth a seam if more than this share of the points it shows well lack views."""
 
 CELLS_ACROSS = 24
 
@@ -107,10 +107,10 @@ def select_frames(
     quality: NDArray[np.float64],
     views: int = VIEWS,
 ) -> NDArray[np.int64]:
-    """Return the places of frames, ascending, that together see what all see, every place `views` times if they can.
+    """Return the indices of frames, ascending, that cover what all frames cover, every point `views` times if possible.
 
-    The best are taken first, and of equally good ones those far apart in time. `weights` (h + 2, w + 2) are those of
-    `Feather`.
+    The best frames are taken first; of equally good ones, those far apart in time. `weights` (h + 2, w + 2) are those
+    of `Feather`.
     """
     corners = project_points(mosaic_from_frame, lens.outline.corners)
     rims = project_points(mosaic_from_frame, lens.rim)
@@ -118,23 +118,23 @@ def select_frames(
     step = float(np.median(sides.max(axis=1))) / CELLS_ACROSS
     low = rims.min(axis=(0, 1))
     columns, rows = np.ceil((rims.max(axis=(0, 1)) - low) / step).astype(int) + 1
-    seen_well = np.zeros((rows, columns), dtype=np.int32)
-    seen = np.zeros((rows, columns), dtype=np.bool_)
+    well_covered = np.zeros((rows, columns), dtype=np.int32)
+    covered = np.zeros((rows, columns), dtype=np.bool_)
     taken = []
-    for place in np.lexsort((_spread_out(len(quality)), -np.round(quality, 1))):
-        cells, weight = _cells(mosaic_from_frame[place], lens, rims[place], low, step, weights)
+    for index in np.lexsort((_spread_out(len(quality)), -np.round(quality, 1))):
+        cells, weight = _cells(mosaic_from_frame[index], lens, rims[index], low, step, weights)
         row, column = cells.T
         well = weight >= WELL_INSIDE
-        lacking = well & (seen_well[row, column] < views)
-        if lacking.sum() > LEAST_NEWS * well.sum() or not seen[row, column].all():
-            taken.append(int(place))
-            np.add.at(seen_well, (row[well], column[well]), 1)
-            seen[row, column] = True
+        lacking = well & (well_covered[row, column] < views)
+        if lacking.sum() > LEAST_NEW_SHARE * well.sum() or not covered[row, column].all():
+            taken.append(int(index))
+            np.add.at(well_covered, (row[well], column[well]), 1)
+            covered[row, column] = True
     return np.array(sorted(taken), dtype=np.int64)
 
 
 def _spread_out(count: int) -> NDArray[np.int64]:
-    """Return the rank of each of `count` in an order that goes to the middle of the largest gap again and again."""
+    """Return the rank of each of `count` items in an order that always goes to the middle of the largest gap."""
     bits = max(1, (count - 1).bit_length())
     numbers = np.arange(count)
     reversed_bits = sum(((numbers >> bit) & 1) << (bits - 1 - bit) for bit in range(bits))
@@ -149,14 +149,14 @@ def _cells(
     step: float,
     weights: NDArray[np.float32],
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return the cells (m, 2), row before column, that a frame sees, and by which weight."""
+    """Return the cells (m, 2), row before column, that a frame covers, and its weight in each."""
     first = np.floor((rim.min(axis=0) - low) / step).astype(int)
     last = np.ceil((rim.max(axis=0) - low) / step).astype(int)
     columns, rows = np.meshgrid(np.arange(first[0], last[0] + 1), np.arange(first[1], last[1] + 1))
     cells = np.stack([rows.ravel(), columns.ravel()], axis=1)
     points = low + step * cells[:, ::-1]
-    straight = project_points(invert_homographies(mosaic_from_frame), points)
-    in_frame = np.rint(lens.bend(straight)).astype(np.int64)
+    undistorted = project_points(invert_homographies(mosaic_from_frame), points)
+    in_frame = np.rint(lens.bend(undistorted)).astype(np.int64)
     height, width = weights.shape[0] - 2, weights.shape[1] - 2
     inside = (in_frame >= 0).all(axis=1) & (in_frame[:, 0] < width) & (in_frame[:, 1] < height)
     cells, in_frame = cells[inside], in_frame[inside]

@@ -1,12 +1,12 @@
-"""One frame for every cell of the canvas, so that the seams between them are not seen.
+"""Choose one frame for every cell of the canvas, so that the seams are hard to see.
 
-The cost of a choice is a sum over cells and over neighbouring cells of different frames. A cell costs more near its
-frame's border, where the frame is less sharp than others, and where it shows what the other frames do not: things that
-move, highlights. A seam costs by how much the two frames differ on both of its sides, and by how much detail it cuts.
-The choice is made by tree-reweighted min-sum belief propagation (Wainwright, Jaakkola and Willsky 2005) over the few
-candidates of each cell, all cells at a time: after n rounds a cell knows of nothing beyond n cells, so that windows
-with a margin of n cells meet exactly, whatever their size. Plain propagation stays with a straight seam through a thing
-where one around it costs a quarter.
+The cost of a labelling is a sum over cells and over pairs of neighbouring cells with different frames. A cell costs
+more near its frame's border, where the frame is less sharp than others, and where it shows what the other frames do
+not: moving things, highlights. A seam costs by how much the two frames differ on both of its sides, and by how much
+detail it cuts. The minimisation is tree-reweighted min-sum belief propagation (Wainwright, Jaakkola and Willsky 2005)
+over the few candidates of each cell, all cells at a time. After n rounds a cell depends only on cells within n cells.
+So windows with a margin of n cells meet exactly, whatever their size. Plain propagation keeps a straight seam through a
+thing even where a seam around it costs a quarter.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from smalti.rendering.seams.seam_candidates import NONE, SLOTS, Candidates
 ROUNDS = 44
 POLISHING = 4
 MARGIN = ROUNDS + POLISHING
-"""Cells around a window that its choice depends on."""
+"""Cells around a window that affect its labels."""
 
-# Grey levels, as differences of colours are.
+# Grey levels, like differences of colours.
 _CENTRAL = 8.0  # the border of a frame against its middle
-_SHARP = 4.0  # half of the detail of the sharpest, or less: beyond, it is not focus but another thing
-_ODD = 1.0  # a grey level off what the others show
-_ODD_FROM = 6.0  # less is noise
-_LENGTH = 1.5  # a cell of seam, whatever it cuts
-_DETAIL = 0.25  # a grey level of detail on the seam
-_UNKNOWN = 10.0  # where a seam's sides cannot be compared
+_SHARP = 4.0  # half of the sharpest detail, or less; below that, it is another thing and not focus
+_ODD = 1.0  # for each grey level of difference to what the others show
+_ODD_FROM = 6.0  # smaller differences are noise
+_LENGTH = 1.5  # for each cell of seam, whatever it cuts
+_DETAIL = 0.25  # for each grey level of detail on the seam
+_UNKNOWN = 10.0  # where the two sides of a seam cannot be compared
 _DAMPING = 0.1
-_IN_TREES = 0.65  # share of spanning trees that a pair is in: half for a grid, more settles in fewer rounds
+_IN_TREES = 0.65  # share of spanning trees with a given pair: half for a grid; more settles in fewer rounds
 _NEVER = 1e9
 
 
 def choose_frames(candidates: Candidates) -> NDArray[np.int32]:
-    """Return (h, w): the place of the frame that shows each cell, NONE where there is none."""
-    costs = _cost_cells(candidates.places, candidates.merits, candidates.colours)
-    seams = _cost_seams(candidates.places, _cost_clashes(candidates.places, candidates.colours))
+    """Return (h, w): the index of the frame at each cell, NONE where no frame is."""
+    costs = _cost_cells(candidates.indices, candidates.merits, candidates.colours)
+    seams = _cost_seams(candidates.indices, _cost_clashes(candidates.indices, candidates.colours))
     slots = np.argmin(_propagate(costs, seams), axis=0)
-    _polish(candidates.places, costs, seams, slots)
-    chosen = np.take_along_axis(candidates.places, slots[..., None], axis=2)[..., 0]
+    _polish(candidates.indices, costs, seams, slots)
+    chosen = np.take_along_axis(candidates.indices, slots[..., None], axis=2)[..., 0]
     return np.asarray(chosen, dtype=np.int32)
 
 
 @compiled
 def _cost_cells(
-    places: NDArray[np.int32], merits: NDArray[np.float32], colours: NDArray[np.float32]
+    indices: NDArray[np.int32], merits: NDArray[np.float32], colours: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Return (SLOTS, h, w): what each candidate costs by itself."""
-    height, width = places.shape[:2]
+    """Return (SLOTS, h, w): the cost of each candidate by itself."""
+    height, width = indices.shape[:2]
     costs = np.full((SLOTS, height, width), np.float32(_NEVER), dtype=np.float32)
     for row in range(height):
         values = np.empty(SLOTS, dtype=np.float32)
@@ -58,14 +58,14 @@ def _cost_cells(
         for column in range(width):
             known, sharpest, best = 0, np.float32(0.0), np.float32(0.0)
             for slot in range(SLOTS):
-                if places[row, column, slot] != NONE:
+                if indices[row, column, slot] != NONE:
                     known += 1
                     sharpest = max(sharpest, colours[row, column, slot, 3])
                     best = max(best, merits[row, column, slot])
             for channel in range(3):
                 n = 0
                 for slot in range(SLOTS):
-                    if places[row, column, slot] != NONE:
+                    if indices[row, column, slot] != NONE:
                         values[n] = colours[row, column, slot, channel]
                         n += 1
                 for k in range(1, n):
@@ -77,7 +77,7 @@ def _cost_cells(
                 if n:
                     middle[channel] = (values[(n - 1) // 2] + values[n // 2]) / np.float32(2.0)
             for slot in range(SLOTS):
-                if places[row, column, slot] == NONE:
+                if indices[row, column, slot] == NONE:
                     continue
                 lost = best - merits[row, column, slot]
                 blurred = np.log2((sharpest + np.float32(2.0)) / (colours[row, column, slot, 3] + np.float32(2.0)))
@@ -92,15 +92,15 @@ def _cost_cells(
 
 
 @compiled
-def _cost_clashes(places: NDArray[np.int32], colours: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return (h, w, SLOTS, SLOTS): what a seam between two candidates costs at each cell."""
-    height, width = places.shape[:2]
+def _cost_clashes(indices: NDArray[np.int32], colours: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return (h, w, SLOTS, SLOTS): the cost at each cell of a seam between two candidates."""
+    height, width = indices.shape[:2]
     clashes = np.zeros((height, width, SLOTS, SLOTS), dtype=np.float32)
     for row in range(height):
         for column in range(width):
             for a in range(SLOTS):
                 for b in range(a):
-                    if places[row, column, a] == NONE or places[row, column, b] == NONE:
+                    if indices[row, column, a] == NONE or indices[row, column, b] == NONE:
                         continue
                     cost = np.float32(_LENGTH)
                     for channel in range(3):
@@ -113,22 +113,23 @@ def _cost_clashes(places: NDArray[np.int32], colours: NDArray[np.float32]) -> ND
 
 
 @compiled
-def _cost_seams(places: NDArray[np.int32], clashes: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return (2, SLOTS, SLOTS, h, w): candidate a of a cell beside b of the one below (0) or on the right (1)."""
-    height, width = places.shape[:2]
+def _cost_seams(indices: NDArray[np.int32], clashes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return (2, SLOTS, SLOTS, h, w): the cost of candidate a beside b of the cell below (0) or on the right (1)."""
+    height, width = indices.shape[:2]
     seams = np.zeros((2, SLOTS, SLOTS, height, width), dtype=np.float32)
-    for way in range(2):
-        for row in range(height - 1 + way):
-            for column in range(width - way):
-                here, there = places[row, column], places[row + 1 - way, column + way]
+    for axis in range(2):
+        for row in range(height - 1 + axis):
+            for column in range(width - axis):
+                here, there = indices[row, column], indices[row + 1 - axis, column + axis]
                 if here[0] == NONE or there[0] == NONE:
                     continue
-                mine, theirs = clashes[row, column], clashes[row + 1 - way, column + way]
+                mine, theirs = clashes[row, column], clashes[row + 1 - axis, column + axis]
                 for a in range(SLOTS):
                     for b in range(SLOTS):
                         if here[a] == there[b] or here[a] == NONE or there[b] == NONE:
                             continue
-                        # How the two frames differ on both sides of the seam, on one where only one has both.
+                        # The difference of the two frames on both sides of the seam, or on one side if only one has
+                        # both frames.
                         total, sides = np.float32(0.0), 0
                         for slot in range(SLOTS):
                             if here[slot] == there[b]:
@@ -137,38 +138,38 @@ def _cost_seams(places: NDArray[np.int32], clashes: NDArray[np.float32]) -> NDAr
                             if there[slot] == here[a]:
                                 total += theirs[slot, b]
                                 sides += 1
-                        seams[way, a, b, row, column] = total / np.float32(sides) if sides else np.float32(_UNKNOWN)
+                        seams[axis, a, b, row, column] = total / np.float32(sides) if sides else np.float32(_UNKNOWN)
     return seams
 
 
 def _propagate(costs: NDArray[np.float32], seams: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return (SLOTS, h, w): what each candidate costs, all told."""
-    heard = np.zeros((4, *costs.shape), dtype=np.float32)
-    renewed = np.zeros_like(heard)
+    """Return (SLOTS, h, w): the total cost of each candidate after all rounds."""
+    messages = np.zeros((4, *costs.shape), dtype=np.float32)
+    new_messages = np.zeros_like(messages)
     reweighted = seams / np.float32(_IN_TREES)
     total = costs.copy()
     for _ in range(ROUNDS):
-        _pass_on(total, reweighted, heard, renewed)
-        heard, renewed = renewed, heard
-        np.sum(heard, axis=0, out=total)
+        _update_messages(total, reweighted, messages, new_messages)
+        messages, new_messages = new_messages, messages
+        np.sum(messages, axis=0, out=total)
         total *= np.float32(_IN_TREES)
         total += costs
     return total
 
 
 @compiled
-def _pass_on(
+def _update_messages(
     total: NDArray[np.float32],
     seams: NDArray[np.float32],
-    heard: NDArray[np.float32],
-    renewed: NDArray[np.float32],
+    messages: NDArray[np.float32],
+    new_messages: NDArray[np.float32],
 ) -> None:
-    """Fill `renewed` with what every cell hears from above, below, the left and the right: (4, SLOTS, h, w).
+    """Fill `new_messages` with the messages to every cell from above, below, the left and the right: (4, SLOTS, h, w).
 
-    Rows are the innermost loops, for they run on vectors.
+    Rows are the innermost loops, because they run on vectors.
     """
     _, height, width = total.shape
-    told = np.empty((SLOTS, width), dtype=np.float32)
+    lowest_cost = np.empty((SLOTS, width), dtype=np.float32)
     belief = np.empty(width, dtype=np.float32)
     least = np.empty(width, dtype=np.float32)
     for row in range(height):
@@ -181,15 +182,15 @@ def _pass_on(
             shift = (0, 0, -1, 1)[direction]
             first, last = max(0, -shift), width - max(0, shift)
             length = last - first
-            told[:] = np.float32(np.inf)
+            lowest_cost[:] = np.float32(np.inf)
             for a in range(SLOTS):
-                # All that the neighbour believes, but for what it was told from here.
-                says = total[a, source, first + shift : last + shift]
-                knew = heard[back, a, source, first + shift : last + shift]
+                # All that the neighbour believes, except for the message from here.
+                total_there = total[a, source, first + shift : last + shift]
+                sent = messages[back, a, source, first + shift : last + shift]
                 for n in range(length):
-                    belief[n] = says[n] - knew[n]
+                    belief[n] = total_there[n] - sent[n]
                 for b in range(SLOTS):
-                    # A seam is kept at its upper or left cell.
+                    # A seam is stored at its upper or left cell.
                     if direction == 0:
                         cost = seams[0, a, b, source]
                     elif direction == 1:
@@ -198,18 +199,18 @@ def _pass_on(
                         cost = seams[1, a, b, row]
                     else:
                         cost = seams[1, b, a, row]
-                    mine = told[b]
+                    mine = lowest_cost[b]
                     for n in range(length):
                         value = belief[n] + cost[n]
                         mine[n] = value if value < mine[n] else mine[n]
-            least[:] = told[0]
+            least[:] = lowest_cost[0]
             for b in range(1, SLOTS):
-                mine = told[b]
+                mine = lowest_cost[b]
                 for n in range(length):
                     least[n] = mine[n] if mine[n] < least[n] else least[n]
             for b in range(SLOTS):
-                old, new = heard[direction, b, row, first:last], renewed[direction, b, row, first:last]
-                mine = told[b]
+                old, new = messages[direction, b, row, first:last], new_messages[direction, b, row, first:last]
+                mine = lowest_cost[b]
                 for n in range(length):
                     value = mine[n] - least[n]
                     new[n] = value + np.float32(_DAMPING) * (old[n] - value)
@@ -217,14 +218,14 @@ def _pass_on(
 
 @compiled
 def _polish(
-    places: NDArray[np.int32], costs: NDArray[np.float32], seams: NDArray[np.float32], slots: NDArray[np.int64]
+    indices: NDArray[np.int32], costs: NDArray[np.float32], seams: NDArray[np.float32], slots: NDArray[np.int64]
 ) -> None:
-    """Let every cell take the best candidate beside those of its neighbours: no specks are left."""
-    height, width = places.shape[:2]
+    """Let every cell take the best candidate given those of its neighbours. This removes specks."""
+    height, width = indices.shape[:2]
     for turn in range(POLISHING):
         for row in range(height):
             for column in range((row + turn) % 2, width, 2):
-                if places[row, column, 0] == NONE:
+                if indices[row, column, 0] == NONE:
                     continue
                 least = np.float32(np.inf)
                 best = slots[row, column]

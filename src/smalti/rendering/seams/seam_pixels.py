@@ -1,4 +1,4 @@
-"""From cells to pixels: which frame shows each."""
+"""From labels of cells to labels of pixels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from smalti.compiled import compiled
 from smalti.rendering.sampling_kernels import Bending, covers, distorted_position, position, weight_at
 from smalti.rendering.seams.seam_candidates import NONE
 
-_RIM_BLOCK = 32  # pixels a side that are looked at together
+_RIM_BLOCK = 32  # side in pixels of blocks that are handled together
 
 
 @compiled
@@ -27,16 +27,17 @@ def assign_pixels(
     solid: bool,
     left: int,
     top: int,
-    places: NDArray[np.int32],
+    indices: NDArray[np.int32],
 ) -> None:
-    """Fill `places`: of the frames of the four cells around a pixel, the one with the most votes that covers it.
+    """Fill `indices`: of the frames of the four cells around a pixel, the one with the most votes that covers it.
 
-    The votes are the weights of linear interpolation, so that seams run smoothly through cells. Where none of the four
-    covers the pixel, on the rim of the mosaic, the frame in which it lies deepest is taken. `touching` (n,) are the
-    frames to take it from and `boxes` (n, 4) the pixels they reach: left, top, right, bottom. `extent` is how far a
-    frame reaches in its own straight pixels, likewise. `solid` tells that frames have no hidden pixels.
+    The votes are the weights of linear interpolation, so that seams run smoothly through cells. On the rim of the
+    mosaic it may be that none of the four covers the pixel. Then the frame is taken in which the pixel is deepest
+    inside. `touching` (n,) are the frames for this choice and `boxes` (n, 4) the pixels they reach: left, top, right,
+    bottom. `extent` is the extent of a frame in its own undistorted pixels, in the same order. `solid` tells that
+    frames have no masked pixels.
     """
-    height, width = places.shape
+    height, width = indices.shape
     votes = np.empty(4, dtype=np.float64)
     frames = np.empty(4, dtype=np.int64)
     near = np.empty(len(touching), dtype=np.int64)
@@ -46,7 +47,7 @@ def assign_pixels(
             block = (left + block_left, top + block_top, left + right - 1, top + bottom - 1)
             only = _only_one(chosen, cells_left, cells_top, cell, block)
             if only >= 0 and solid and _is_inside(frame_from_canvas[only], bending, weights, block):
-                places[block_top:bottom, block_left:right] = only
+                indices[block_top:bottom, block_left:right] = only
                 continue
             nearby = -1
             for row in range(block_top, bottom):
@@ -73,16 +74,16 @@ def assign_pixels(
                             weight = weight_at(weights, x, y)
                             if weight > deepest:
                                 best, deepest = near[n], weight
-                    places[row, column] = best
+                    indices[row, column] = best
 
 
 @compiled
 def _only_one(
     chosen: NDArray[np.int32], cells_left: int, cells_top: int, cell: int, block: tuple[int, int, int, int]
 ) -> int:
-    """Return what all cells around a block have chosen, be it NONE, or -2 if not all the same.
+    """Return the common label of all cells around a block, which may be NONE, or -2 if they differ.
 
-    A block is its first and last pixels: left, top, right, bottom.
+    A block is given by its first and last pixels: left, top, right, bottom.
     """
     first_column, last_column = (
         int((block[0] + 0.5) / cell - 0.5 - cells_left),
@@ -104,14 +105,14 @@ def _is_inside(
     weights: NDArray[np.float32],
     block: tuple[int, int, int, int],
 ) -> bool:
-    """Tell whether a frame without hidden pixels covers all four corners of a block, and so the block."""
+    """Tell whether a frame without masked pixels covers the four corners of a block, and so the block."""
     for x, y in ((block[0], block[1]), (block[2], block[1]), (block[0], block[3]), (block[2], block[3])):
         u, v = distorted_position(frame_from_canvas, bending, x, y)
         if not covers(weights, u, v):
             return False
     if len(bending.scales) == 0:
         return True
-    # The sides of a bent frame may come in between two corners: then they cross the block's border.
+    # The sides of a distorted frame may enter between two corners. Then they cross the border of the block.
     for x in range(block[0], block[2] + 1):
         for y in (block[1], block[3]):
             u, v = distorted_position(frame_from_canvas, bending, x, y)
@@ -135,7 +136,7 @@ def _elect(
     canvas_x: int,
     canvas_y: int,
 ) -> int:
-    """Return the one of four frames with the most votes that covers a pixel."""
+    """Return the frame with the most votes, of four, that covers a pixel."""
     if frames[0] == frames[1] == frames[2] == frames[3]:
         votes[0], votes[1], votes[2], votes[3] = 1.0, 0.0, 0.0, 0.0
     best, most = NONE, 0.0
@@ -162,7 +163,7 @@ def _find_near(
     block: tuple[int, int, int, int],
     near: NDArray[np.int64],
 ) -> int:
-    """Fill `near` with the frames that may cover a pixel of a block; return how many."""
+    """Fill `near` with the frames that may cover a pixel of a block. Return their number."""
     found = 0
     for n in range(len(boxes)):
         if boxes[n, 0] > block[2] or boxes[n, 2] <= block[0] or boxes[n, 1] > block[3] or boxes[n, 3] <= block[1]:
