@@ -84,7 +84,7 @@ class Recorded(EndoscopeSequence):
     def error_px(self, maps: Homographies, frames: Sequence[int], lens: Lens) -> float:
         """Return the RMS error against the truth, in straight pixels of frame i."""
         sights = self._sights[1]
-        straight = replace(sights, points_i=lens.straighten(sights.points_i), points_j=lens.straighten(sights.points_j))
+        straight = replace(sights, points_i=lens.undistort(sights.points_i), points_j=lens.undistort(sights.points_j))
         return float(measure_sights(maps, straight, len(self), frames).rms)
 
 
@@ -249,7 +249,7 @@ def perform(
     start: Loop
     if strategy == SMALTI:
         own = own_start(preparation)
-        start = replace(own, ground=replace(own.ground, stop_rule=StopRule(answers)))
+        start = replace(own, setup=replace(own.setup, stop_rule=StopRule(answers)))
     else:
         joined = np.flatnonzero(preparation.start.part == 0).tolist()
         place = {frame: n for n, frame in enumerate(joined)}

@@ -17,7 +17,7 @@ from smalti.engine.covariance import Covariance
 from smalti.engine.equations import System
 from smalti.engine.estimate import Estimate, begin
 from smalti.engine.lens_estimation import find_lens
-from smalti.engine.link_confirmation import hanging_frames
+from smalti.engine.link_confirmation import unconfirmed_frames
 from smalti.engine.links import Link, fit_link
 from smalti.engine.robust_estimate import estimate
 from smalti.engine.variance_components import MATCHER, PERSON
@@ -33,11 +33,11 @@ from smalti.suggestion.predicted_error import Prediction
 from smalti.suggestion.state_view import CLOSEST_ASKED, Answered, GivenUp, View
 from smalti.suggestion.strategy import JointStrategy, Smalti, Strategy
 
-FEWEST_REFUSALS, MOST_REFUSALS = 6, 60
+FEWEST_NO_ANSWERS, MOST_NO_ANSWERS = 6, 60
 """Refusals, two more for every frame it has, after which a part that nothing joins is not asked about any more, nor
 frames that hang on a doubted link."""
 
-ALIKE_WITHIN = 3
+SIMILAR_WITHIN = 3
 """Pairs whose frames are this near teach much the same."""
 
 CANDIDATES_OF_BATCH = 50
@@ -62,7 +62,7 @@ class StopRule:
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class LoopSetup:
     """What is there before the first answer, and does not change."""
 
     chain: Mapping[Pair, Landmarks]
@@ -95,7 +95,7 @@ class ActiveLoop(AnsweredLoop[Link]):
     answers that come together are taken in together, and their order does not matter, to the last bit.
     """
 
-    ground: Ground
+    setup: LoopSetup
     answers: tuple[Answer, ...] = ()
     links: Mapping[Pair, Link] = field(default_factory=dict)  # of every yes
     known: Estimate | None = None  # that of these links, if it was computed before
@@ -140,10 +140,10 @@ class ActiveLoop(AnsweredLoop[Link]):
             if family is PROJECTIVE:
                 lens, lens_root = find_lens(list(by_pair.values()), outline)
         links = [fit_link(landmarks, outline, lens, family) for landmarks in by_pair.values()]
-        seen_from = None if reference == "auto" else reference
-        system = System.of(frames, outline, family, links, seen_from, None if lens_root is None else lens)
+        reference_frame = None if reference == "auto" else reference
+        system = System.of(frames, outline, family, links, reference_frame, None if lens_root is None else lens)
         first = begin(system, lens_root)
-        ground = Ground(
+        setup = LoopSetup(
             chain=by_pair,
             first=first,
             lens=lens,
@@ -154,42 +154,42 @@ class ActiveLoop(AnsweredLoop[Link]):
             least_part=least_part,
             only=only,
         )
-        return cls(ground)
+        return cls(setup)
 
     @cached_property
     def estimate(self) -> Estimate:
         """The mosaic: maps, covariance, noise, camera, and what is rejected."""
-        return self.known or estimate(self.ground.first, list(self.links.values()), self.insisted)
+        return self.known or estimate(self.setup.first, list(self.links.values()), self.person_pairs)
 
     @property
     def frames(self) -> int:
         """N."""
-        return self.ground.first.frames
+        return self.setup.first.frames
 
     @property
     def outline(self) -> Outline:
         """Of every frame."""
-        return self.ground.first.outline
+        return self.setup.first.outline
 
     @property
     def lens(self) -> Lens:
         """Through which the frames were seen, as far as answers have told."""
-        return self.estimate.lens or self.ground.lens
+        return self.estimate.lens or self.setup.lens
 
     @property
     def strategy(self) -> Strategy:
         """Who ranks the pairs."""
-        return self.ground.strategy
+        return self.setup.strategy
 
     @property
     def stop_rule(self) -> StopRule:
         """When to stop asking."""
-        return self.ground.stop_rule
+        return self.setup.stop_rule
 
     @property
     def chain(self) -> Mapping[Pair, Landmarks]:
         """The pairs that were registered before the first question."""
-        return self.ground.chain
+        return self.setup.chain
 
     @property
     def mosaic_from_frame(self) -> Homographies:
@@ -219,16 +219,16 @@ class ActiveLoop(AnsweredLoop[Link]):
     @cached_property
     def view(self) -> View:
         """What the strategy sees."""
-        ground = self.ground
-        settled = np.concatenate([ground.chain_pairs, as_numbers(answer.pair for answer in self.answers)])
-        answered = Answered(settled, self._refused, self._pairs(Verdict.YES), self._pairs(Verdict.NO))
+        setup = self.setup
+        settled = np.concatenate([setup.chain_pairs, as_numbers(answer.pair for answer in self.answers)])
+        answered = Answered(settled, self._without_yes, self._pairs(Verdict.YES), self._pairs(Verdict.NO))
         return View(
             self.estimate,
-            ground.untrained,
+            setup.untrained,
             answered,
             self._given_up,
-            ground.only,
-            ground.pooled,
+            setup.only,
+            setup.pooled,
             conservative=self._confirms(answered.apart),
         )
 
@@ -269,7 +269,7 @@ class ActiveLoop(AnsweredLoop[Link]):
 
     def link_of(self, landmarks: Landmarks) -> Link:
         """Return landmarks as the engine takes them."""
-        return fit_link(landmarks, self.outline, self.ground.lens, self.ground.first.family)
+        return fit_link(landmarks, self.outline, self.setup.lens, self.setup.first.family)
 
     def surprise(self, landmarks: Landmarks, author: Author) -> float:
         """Return χ² of 8 degrees of a yes against what is known; 0 where nothing is."""
@@ -299,12 +299,12 @@ class ActiveLoop(AnsweredLoop[Link]):
             chosen_by = state
             budget = state.stop_rule.budget
             left = batch if budget is None else min(batch, budget - len(state.answers))
-            for suggestion in chosen_by._unlike(left):
+            for suggestion in chosen_by._diverse(left):
                 expected = chosen_by.expect(suggestion.pair) if isinstance(agent, ExpectingAgent) else None
                 state = state.record(ask(agent, suggestion.pair, expected))
                 yield state
 
-    def _unlike(self, count: int) -> list[Suggestion]:
+    def _diverse(self, count: int) -> list[Suggestion]:
         """Return the best suggestions of which no two join the same neighbourhoods."""
         if count == 1:
             return [] if self.best is None else [self.best]
@@ -313,15 +313,17 @@ class ActiveLoop(AnsweredLoop[Link]):
         chosen: list[Suggestion] = []
         for suggestion in self.suggest(CANDIDATES_OF_BATCH * count):
             pair = suggestion.pair
-            alike = any(max(abs(pair.i - other.pair.i), abs(pair.j - other.pair.j)) <= ALIKE_WITHIN for other in chosen)
-            if not alike:
+            similar = any(
+                max(abs(pair.i - other.pair.i), abs(pair.j - other.pair.j)) <= SIMILAR_WITHIN for other in chosen
+            )
+            if not similar:
                 chosen.append(suggestion)
             if len(chosen) == count:
                 break
         return chosen
 
     @cached_property
-    def _refused(self) -> PairNumbers:
+    def _without_yes(self) -> PairNumbers:
         """The pairs that got no yes."""
         return as_numbers(answer.pair for answer in self.answers if answer.landmarks is None)
 
@@ -340,11 +342,11 @@ class ActiveLoop(AnsweredLoop[Link]):
 
     def _confirms(self, refused: PairNumbers) -> bool:
         """Tell whether to ask about frames that hang on a doubted link: until they were refused often enough."""
-        if self.estimate.doubt is None:
+        if self.estimate.variance_inflation is None:
             return False
-        hanging = hanging_frames(self.frames, self.estimate.system.ends)
-        in_vain = int(np.sum(hanging[refused].any(axis=1)))
-        return in_vain < min(FEWEST_REFUSALS + 2 * int(np.sum(hanging)), MOST_REFUSALS)
+        unconfirmed = unconfirmed_frames(self.frames, self.estimate.system.ends)
+        unsuccessful = int(np.sum(unconfirmed[refused].any(axis=1)))
+        return unsuccessful < min(FEWEST_NO_ANSWERS + 2 * int(np.sum(unconfirmed)), MOST_NO_ANSWERS)
 
     @cached_property
     def _given_up(self) -> GivenUp | None:
@@ -361,8 +363,8 @@ class ActiveLoop(AnsweredLoop[Link]):
         for i, j in self._pairs(Verdict.NO):
             if part[i] != part[j]:
                 refused[[part[i], part[j]]] += 1
-        given_up = refused >= np.minimum(FEWEST_REFUSALS + 2 * sizes, MOST_REFUSALS)
-        small = sizes < self.ground.least_part
+        given_up = refused >= np.minimum(FEWEST_NO_ANSWERS + 2 * sizes, MOST_NO_ANSWERS)
+        small = sizes < self.setup.least_part
         if 2 * sizes[small].sum() <= len(part):
             given_up |= small
         given_up[np.argmax(sizes)] = False
@@ -376,8 +378,8 @@ class ActiveLoop(AnsweredLoop[Link]):
         )
         if verdict is not Verdict.YES:
             return pairs
-        accepted = [pair not in rejected for pair in self.ground.chain_order]
-        return np.concatenate([pairs, self.ground.chain_pairs[accepted]])
+        accepted = [pair not in rejected for pair in self.setup.chain_order]
+        return np.concatenate([pairs, self.setup.chain_pairs[accepted]])
 
 
 def as_numbers(pairs: Iterable[Pair]) -> PairNumbers:

@@ -57,7 +57,7 @@ class AnsweredLoop(ABC, Generic[LinkT]):
         return {**self.chain, **given}
 
     @cached_property
-    def insisted(self) -> frozenset[Pair]:
+    def person_pairs(self) -> frozenset[Pair]:
         """The pairs of which a person says that they overlap."""
         return frozenset(
             answer.pair for answer in self.answers if answer.landmarks is not None and answer.author is Author.PERSON

@@ -33,10 +33,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # small blocks are too short for. Sums keep the order in which they are written, but for `compiled_sums`.
 numba.config.SLP_VECTORIZE = 1  # type: ignore[attr-defined]
 
-WORTH_SHARING = 2000.0
+LEAST_PARALLEL_MICROSECONDS = 2000.0
 """Microseconds of work from which on it is shared: waking another thread takes time, on a busy machine a lot of it."""
 
-NOT_KEPT = (
+NOT_CACHED = (
     "compiled code cannot be kept, so every start takes a minute longer: neither the folder of the package nor the "
     "cache of the user can be written; set NUMBA_CACHE_DIR to a folder that can"
 )
@@ -68,7 +68,7 @@ def compiled_sums(function: F) -> F:
 def threads_for(microseconds: float) -> Iterator[None]:
     """Let parallel kernels have all threads for work that one would need so long for, or one if it is too little."""
     threads = numba.get_num_threads()
-    numba.set_num_threads(threads if microseconds >= WORTH_SHARING else 1)
+    numba.set_num_threads(threads if microseconds >= LEAST_PARALLEL_MICROSECONDS else 1)
     try:
         yield
     finally:
@@ -89,7 +89,7 @@ def _compile(function: F, **options: Any) -> F:
         kernel = numba.njit(cache=True, **options)(function)
     except RuntimeError:
         # Raised here for one reason only: numba found no folder to write to.
-        warnings.warn(NOT_KEPT, stacklevel=1)  # one place, so that it is said once
+        warnings.warn(NOT_CACHED, stacklevel=1)  # one place, so that it is said once
         return cast(F, numba.njit(**options)(function))
     if _stamp_of(kernel):  # not a public part of numba: without it, its own stamp has to do
         kernel._cache._cache_file._source_stamp = _stamp(kernel)

@@ -127,7 +127,7 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch):
 def test_nothing_is_asked_where_every_pair_was_answered():
     state = there_and_back(6)
     everything = np.column_stack(np.triu_indices(6, 1))
-    view = View(state.estimate, state.ground.untrained, Answered(settled=everything))
+    view = View(state.estimate, state.setup.untrained, Answered(settled=everything))
     assert Smalti().rank(view, 3) == []
 
 

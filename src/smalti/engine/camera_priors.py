@@ -42,11 +42,11 @@ class Camera:
     """The deviations of attitude and motion, by kind; infinite where nothing is claimed."""
 
     deviations: tuple[float, ...] = (FIRST_DEVIATION,) * 3 + (math.inf,) * 4
-    usual_motion: tuple[float, ...] = (0.0,) * MOTIONS  # about which it deviates: a camera may pan or circle steadily
-    together: float = 1.0  # consecutive frames that show the same place
+    mean_motion: tuple[float, ...] = (0.0,) * MOTIONS  # about which it deviates: a camera may pan or circle steadily
+    frames_per_place: float = 1.0  # consecutive frames that show the same place
 
     @property
-    def of_attitude(self) -> NDArray[np.float64]:
+    def attitude_deviations(self) -> NDArray[np.float64]:
         """(5,): of every frame beside its motion.
 
         Where a camera moves little against how it is held, an attitude lasts for many frames, and all of them together
@@ -55,24 +55,24 @@ class Camera:
         """
         level, moved = np.array(self.deviations[:3]), np.array(self.deviations[4:])
         share = np.divide(moved, level, out=np.full_like(level, math.inf), where=np.isfinite(moved))
-        apart = np.clip(0.5 * share**2, 1.0 / self.together, 1.0)
+        apart = np.clip(0.5 * share**2, 1.0 / self.frames_per_place, 1.0)
         return np.asarray((level * np.sqrt((2.0 - apart) / apart))[KIND_OF_ATTITUDE])
 
     @property
-    def of_motion(self) -> NDArray[np.float64]:
+    def motion_deviations(self) -> NDArray[np.float64]:
         """(6,)."""
         return np.asarray(np.array(self.deviations)[KIND_OF_MOTION])
 
     @property
-    def moves_calmly(self) -> bool:
+    def has_motion_prior(self) -> bool:
         """Tell whether anything is claimed of its motion."""
         return bool(np.isfinite(self.deviations[3:]).any())
 
-    def let_go(self, factor: float) -> Camera:
+    def loosened(self, factor: float) -> Camera:
         """Return a camera that deviates by so many times as much."""
         return self.with_deviations(factor * np.array(self.deviations))
 
-    def released(self, deviation: float) -> Camera:
+    def loosened_to(self, deviation: float) -> Camera:
         """Return a camera that deviates by so much at least."""
         return self.with_deviations(np.maximum(self.deviations, deviation))
 

@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import physical_memory, threads_for
-from smalti.engine.elimination_paths import Ascents, Climber
+from smalti.engine.elimination_paths import EliminationPaths, PathFinder
 from smalti.engine.link_prediction import TINY, PredictedLinks, combine, combine_back
 from smalti.engine.relative_position import FAR, MOST_VARIANCE, Centres, PairCentres, relate_all, relate_pairs
 from smalti.engine.stretch_bounds import (
     Stretches,
     bound_stretches,
     cut_into_stretches,
-    look_inside,
     middles,
     normalised_maps,
+    summarise_stretches,
 )
 from smalti.geometry.homographies import ENTRIES, Family
 from smalti.geometry.outline import Outline
@@ -60,7 +60,7 @@ class Covariance:
         self.frames = len(maps_in_units)
         self.part = part
         self._maps = np.ascontiguousarray(maps_in_units)
-        self._climber = Climber(factor, family.by_entry)
+        self._path_finder = PathFinder(factor, family.by_entry)
 
     @property
     def maps_in_units(self) -> tuple[Homographies, Homographies]:
@@ -72,7 +72,7 @@ class Covariance:
         """The distribution of γ_ij for all pairs, both directions: for those who look at all of them."""
         unit = self.outline.unit
         mean, cov = relate_all(self._paths(np.arange(self.frames)).arrays, *self.maps_in_units)
-        _forget(mean, cov, self.part[:, None] != self.part[None])
+        _mark_unknown(mean, cov, self.part[:, None] != self.part[None])
         return Centres(self.outline, mean * unit + self.outline.centre, cov * unit**2)
 
     def of_pairs(self, pairs: PairNumbers) -> PairCentres:
@@ -85,7 +85,7 @@ class Covariance:
         for some in self._portions(len(pairs)):
             chosen = np.ascontiguousarray(pairs[some])
             mean[some], cov[some] = self._relate(chosen, self._paths(chosen))
-        _forget(mean, cov, self._apart(pairs))
+        _mark_unknown(mean, cov, self._apart(pairs))
         return PairCentres(self.outline, mean * unit + self.outline.centre, cov * unit**2)
 
     @cached_property
@@ -94,17 +94,17 @@ class Covariance:
         frames, (maps, inverses) = self.frames, self.maps_in_units
         starts = cut_into_stretches(frames)
         middle = middles(starts)
-        seen, spread = np.empty((frames, 2)), np.empty((frames, 2))
+        centres, centre_variances = np.empty((frames, 2)), np.empty((frames, 2))
         frame_from_middle, variances = np.empty((frames, 3, 3)), np.empty((frames, ENTRIES))
         both = np.column_stack([np.arange(frames), np.repeat(middle, np.diff(starts))])
         for some in self._portions(frames):
             pairs = np.ascontiguousarray(both[some])
             paths = self._paths(pairs)
             mean, cov = self._relate(pairs, paths)
-            seen[some], spread[some] = mean[:, 0], cov[:, 0, ::2]
+            centres[some], centre_variances[some] = mean[:, 0], cov[:, 0, ::2]
             frame_from_middle[some], variances[some] = normalised_maps(pairs[:, 1], pairs[:, 0], paths, maps, inverses)
-        inside = look_inside(starts, seen, spread, frame_from_middle, variances, self.part)
-        return bound_stretches(starts, inside, self._paths(middle), maps, inverses, self.part, self.outline.unit)
+        summaries = summarise_stretches(starts, centres, centre_variances, frame_from_middle, variances, self.part)
+        return bound_stretches(starts, summaries, self._paths(middle), maps, inverses, self.part, self.outline.unit)
 
     def predicted_links(
         self, pairs: PairNumbers, points_j: Points, weights: NDArray[np.float64] | None = None
@@ -124,7 +124,7 @@ class Covariance:
 
     def carry(self, loads: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the covariance of all entries of all Δ times `loads`, both (N, 8, m)."""
-        by_entry, factor = self.family.by_entry, self._climber.factor
+        by_entry, factor = self.family.by_entry, self._path_finder.factor
         moves = np.empty_like(loads)
         # A few at a time: memory that was never touched before costs more than to solve.
         for first in range(0, loads.shape[2], LOADS_AT_ONCE):
@@ -195,7 +195,7 @@ class Covariance:
         result[self._apart(predicted_links.pairs) | ~np.isfinite(result).all(axis=(1, 2))] = unknown
         return result
 
-    def _relate(self, pairs: PairNumbers, paths: Ascents) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _relate(self, pairs: PairNumbers, paths: EliminationPaths) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         with threads_for(0.7 * len(pairs)):
             return relate_pairs(pairs, paths.arrays, *self.maps_in_units)
 
@@ -207,23 +207,23 @@ class Covariance:
         at_once = max(count, 1) if self._paths_fit else PAIRS_AT_ONCE
         return [slice(first, first + at_once) for first in range(0, count, at_once)]
 
-    def _paths(self, frames: NDArray[np.int64]) -> Ascents:
-        return self._all_paths if self._paths_fit else self._climber.ascend(frames.ravel())
+    def _paths(self, frames: NDArray[np.int64]) -> EliminationPaths:
+        return self._all_paths if self._paths_fit else self._path_finder.find(frames.ravel())
 
     @cached_property
     def _paths_fit(self) -> bool:
-        return self._climber.size_of_all <= MOST_BYTES_OF_PATHS
+        return self._path_finder.size_of_all <= MOST_BYTES_OF_PATHS
 
     @cached_property
-    def _all_paths(self) -> Ascents:
-        return self._climber.ascend(np.arange(self.frames))
+    def _all_paths(self) -> EliminationPaths:
+        return self._path_finder.find(np.arange(self.frames))
 
     @cached_property
     def _inverses(self) -> Homographies:
         return _invert(self._maps)
 
 
-def _forget(mean: NDArray[np.float64], cov: NDArray[np.float64], apart: NDArray[np.bool_]) -> None:
+def _mark_unknown(mean: NDArray[np.float64], cov: NDArray[np.float64], apart: NDArray[np.bool_]) -> None:
     """Say that nothing is known of pairs of different parts."""
     mean[apart] = 0.0
     cov[apart] = [MOST_VARIANCE, 0.0, MOST_VARIANCE]

@@ -43,12 +43,12 @@ PRODUCT_OF = np.array(
 )
 """Where the product of two entries is among them."""
 
-EliminationPaths = tuple[Indices, Indices, Indices, int, Indices, NDArray[np.float64], Indices, NDArray[np.float64]]
+PathArrays = tuple[Indices, Indices, Indices, int, Indices, NDArray[np.float64], Indices, NDArray[np.float64]]
 """Ascents as kernels take them, in the order of their fields."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ascents:
+class EliminationPaths:
     """The ways of some frames: for each, its column's square root, ancestors from the root down.
 
     The way of the frame at place c begins at `start[c]` of `values` and holds, for each of ENTRIES entries of the
@@ -66,13 +66,13 @@ class Ascents:
     tails: NDArray[np.float64]  # (n, PRODUCTS)
 
     @property
-    def arrays(self) -> EliminationPaths:
+    def arrays(self) -> PathArrays:
         """What kernels want."""
         path = (self.place, self.parent, self.depth, self.freedom, self.start, self.values)
         return (*path, self.tail_start, self.tails)
 
 
-class Climber:
+class PathFinder:
     """Finds ways in one factor; what many ways share is found once."""
 
     def __init__(self, factor: BlockCholesky, by_entry: NDArray[np.float64]) -> None:
@@ -86,7 +86,7 @@ class Climber:
         """The bytes that the ways of all frames would need."""
         return int(np.sum(self.depth + 1)) * (len(self._by_entry) * ENTRIES + PRODUCTS) * 8
 
-    def ascend(self, frames: Indices) -> Ascents:
+    def find(self, frames: Indices) -> EliminationPaths:
         """Return the ways of these frames."""
         pattern = self.factor.pattern
         freedom = len(self._by_entry)
@@ -97,13 +97,13 @@ class Climber:
         start = np.full(pattern.nodes, -1, dtype=np.int64)
         sizes = (self.depth[columns] + 1) * freedom * ENTRIES
         start[columns] = np.cumsum(sizes) - sizes
-        values = _climb(*self.factor.arrays, self.depth, columns, start, int(sizes.sum()))
-        _turn_into_entries(values, start, columns, self.depth, self._by_entry)
+        values = _compute_paths(*self.factor.arrays, self.depth, columns, start, int(sizes.sum()))
+        _convert_to_entries(values, start, columns, self.depth, self._by_entry)
         tail_start = np.full(pattern.nodes, -1, dtype=np.int64)
         counts = self.depth[columns] + 2
         tail_start[columns] = np.cumsum(counts) - counts
         tails = _sum_tails(columns, self.depth, freedom, start, values, tail_start, int(counts.sum()))
-        return Ascents(pattern.place, pattern.parent, self.depth, freedom, start, values, tail_start, tails)
+        return EliminationPaths(pattern.place, pattern.parent, self.depth, freedom, start, values, tail_start, tails)
 
 
 @compiled
@@ -123,7 +123,7 @@ def _mark_ancestors(parent: Indices, wanted: NDArray[np.bool_]) -> None:
 
 
 @compiled
-def _climb(
+def _compute_paths(
     column_start: Indices,
     slot_row: Indices,
     lower: Blocks,
@@ -136,12 +136,12 @@ def _climb(
     """Fill the ways of `columns`, each after those above it."""
     values = np.zeros(size)
     for column in columns:
-        _fill(column, column_start, slot_row, lower, pivot_inverse, depth, start, values)
+        _fill_path(column, column_start, slot_row, lower, pivot_inverse, depth, start, values)
     return values
 
 
 @compiled_sums
-def _fill(
+def _fill_path(
     column: int,
     column_start: Indices,
     slot_row: Indices,
@@ -180,7 +180,7 @@ def _fill(
 
 
 @compiled
-def _turn_into_entries(
+def _convert_to_entries(
     values: NDArray[np.float64], start: Indices, columns: Indices, depth: Indices, by_entry: NDArray[np.float64]
 ) -> None:
     """Turn ways by parameter into ways by entry of Δ, in place."""

@@ -16,29 +16,31 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.engine.camera_learning import (
+    expected_shared_turn,
+    learn_camera,
+    learn_mean_motion,
+    limit_camera_precision,
+    step_errors,
+)
 from smalti.engine.covariance import Covariance
 from smalti.engine.equations import System
+from smalti.engine.linearisation import FIXED_DEVIATION
 from smalti.engine.link_prediction import PredictedLinks
 from smalti.engine.links import Link, relinearise
-from smalti.engine.rows import FIXED
 from smalti.engine.solution import Solution, reweighted, solve
 from smalti.engine.variance_components import (
-    ALIKE,
     CHAIN,
+    CHAIN_INFLATION,
     LOG_DEVIATION,
     MATCHER,
     PERSON,
     Check,
-    Knowledge,
-    errors_of_steps,
-    expected_turn,
-    learn_camera,
+    NoiseModel,
+    landmark_noise,
     learn_noise,
     learn_robust_weights,
-    learn_usual_motion,
-    not_stiller_than_told,
     robust_weights_of,
-    scatter,
 )
 from smalti.geometry.homographies import Family, similarity_part
 from smalti.geometry.lens import Lens
@@ -51,7 +53,7 @@ ROUNDS_OF_NOISE, ROUNDS_OF_CAMERA = 5, 15
 LEAST_EXTENT = 10.0
 """Frames beside each other: nobody makes a mosaic of less."""
 
-RELINEARISED = 4
+RELINEARISATIONS = 4
 """Times that landmarks themselves are looked at, at the end."""
 
 TOLERATED_DEVIATIONS = 6.0
@@ -69,15 +71,17 @@ class Estimate:
 
     solution: Solution
     groups: NDArray[np.int64]  # (L,): whose noise each link has
-    knowledge: Knowledge
+    noise_model: NoiseModel
     rejected: Mapping[Pair, Link]
-    insisted: frozenset[Pair] = frozenset()
-    doubt: NDArray[np.float64] | None = None  # (L,), 1 for none: times so much the variance of a link may be
+    person_pairs: frozenset[Pair] = frozenset()
+    variance_inflation: NDArray[np.float64] | None = (
+        None  # (L,), 1 for none: times so much the variance of a link may be
+    )
 
     @property
     def local_noise(self) -> float:
         """Of the chain, as neighbours tell it."""
-        return self.knowledge.local_noise
+        return self.noise_model.local_noise
 
     @property
     def lens(self) -> Lens | None:
@@ -117,9 +121,9 @@ class Estimate:
     @cached_property
     def conservative_covariance(self) -> Covariance:
         """The same, with what links that nobody confirms are doubted by: for what people are told."""
-        if self.doubt is None:
+        if self.variance_inflation is None:
             return self.covariance
-        solution = reweighted(self.solution, 1.0 / np.sqrt(self.doubt))
+        solution = reweighted(self.solution, 1.0 / np.sqrt(self.variance_inflation))
         return Covariance(self.outline, self.family, solution.maps, solution.factor, self.part)
 
     @cached_property
@@ -130,7 +134,7 @@ class Estimate:
     @cached_property
     def contradictions(self) -> NDArray[np.float64]:
         """(L,): χ² of every accepted link, at its full weight, against the others."""
-        return self.check.chi2_at_full_weight(self.knowledge.robust_weights)
+        return self.check.chi2_at_full_weight(self.noise_model.robust_weights)
 
     @cached_property
     def mosaic_from_frame(self) -> Homographies:
@@ -140,14 +144,18 @@ class Estimate:
         relative = np.linalg.inv(units[own]) @ units
         to_unit = np.vstack([self.outline.unit_from_pixels, [0.0, 0.0, 1.0]])
         # Level is level: of the reference frame only place, turn and scale are taken.
-        return _in_pixels(_seen_from(units, own), to_unit) if self.family.freedom > 4 else _in_pixels(relative, to_unit)
+        return (
+            _in_pixels(_relative_to_references(units, own), to_unit)
+            if self.family.freedom > 4
+            else _in_pixels(relative, to_unit)
+        )
 
     @cached_property
     def noise_variance(self) -> float:
         """Of the logarithm of the links' variance, as far as it was learned."""
         loops = np.isin(self.groups, (MATCHER, PERSON))
-        told = float(self.system.ranks[loops].sum()) + 0.5 / LOG_DEVIATION**2
-        return 2.0 / told
+        information = float(self.system.ranks[loops].sum()) + 0.5 / LOG_DEVIATION**2
+        return 2.0 / information
 
     @cached_property
     def extent(self) -> float:
@@ -169,11 +177,11 @@ class Estimate:
         predicted = known + (1.0 + 1e-12 * float(np.trace(known))) * np.eye(len(residual))
         return float(residual @ np.linalg.solve(predicted, residual))
 
-    def miss(self, link: Link) -> float:
+    def centre_residual(self, link: Link) -> float:
         """Return how far the mosaic is from where a link has the centre of j in i, in units."""
         i_from_j = np.linalg.inv(self.solution.maps[link.pair.i]) @ self.solution.maps[link.pair.j]
-        here, there = (m[:2, 2] / m[2, 2] for m in (i_from_j, link.i_from_j))
-        return float(np.linalg.norm(here - there))
+        estimated, measured = (m[:2, 2] / m[2, 2] for m in (i_from_j, link.i_from_j))
+        return float(np.linalg.norm(estimated - measured))
 
     def chi2(self) -> dict[Pair, float]:
         """Return how strongly each link, accepted or rejected, contradicts the others."""
@@ -186,9 +194,9 @@ class Estimate:
         relative = np.linalg.inv(maps[link.pair.i]) @ maps[link.pair.j]
         m = np.linalg.inv(link.i_from_j) @ relative
         m /= m[2, 2] if abs(m[2, 2]) > 1e-3 else 1e-3
-        root = link.root / self.knowledge.noise[group]
-        bent = link.by_lens @ (self.solution.lens_change - link.lens_at) / self.knowledge.noise[group]
-        residual = root @ (m - np.eye(3)).ravel()[:8] + bent
+        root = link.root / self.noise_model.noise[group]
+        lens_residual = link.by_lens @ (self.solution.lens_change - link.lens_at) / self.noise_model.noise[group]
+        residual = root @ (m - np.eye(3)).ravel()[:8] + lens_residual
         back = np.linalg.inv(maps[link.pair.j]) @ maps[link.pair.i]
         of_entries = PredictedLinks.of_increments(pair, relative[None], back[None])
         # In units, not px: the caller's covariance is in px² by convention.
@@ -203,38 +211,38 @@ def begin(system: System, lens_root: NDArray[np.float64] | None = None, *, learn
     much noise and a camera that never moves would explain any chain.
     """
     groups = np.full(len(system.links), CHAIN)
-    knowledge, maps = Knowledge.nothing(system), system.first_maps()
-    expected = local = scatter(system)
+    noise_model, maps = NoiseModel.initial(system), system.first_maps()
+    expected = local = landmark_noise(system)
     if len(system.links):
-        solution, squares = anneal(system, _chain_knowledge(knowledge, system, local), groups, maps)
-        knowledge, maps = (
-            replace(knowledge, robust_weights=robust_weights_of(squares, system.ranks)),
+        solution, squares = anneal(system, _chain_noise_model(noise_model, system, local), groups, maps)
+        noise_model, maps = (
+            replace(noise_model, robust_weights=robust_weights_of(squares, system.ranks)),
             solution.node_maps,
         )
     for _ in range(ROUNDS_OF_NOISE if len(system.links) else 0):
-        knowledge = _chain_knowledge(knowledge, system, local)
-        solution = solve(system, knowledge.weights(groups), maps, ENOUGH_GAIN)
+        noise_model = _chain_noise_model(noise_model, system, local)
+        solution = solve(system, noise_model.weights(groups), maps, ENOUGH_GAIN)
         maps, check = solution.node_maps, Check(solution)
-        local = learn_noise(check, groups, knowledge, CHAIN, expected, LOG_DEVIATION)
-        knowledge = learn_robust_weights(check, knowledge)
-    knowledge, errors = _chain_knowledge(knowledge, system, local), errors_of_steps(system, local)
+        local = learn_noise(check, groups, noise_model, CHAIN, expected, LOG_DEVIATION)
+        noise_model = learn_robust_weights(check, noise_model)
+    noise_model, errors = _chain_noise_model(noise_model, system, local), step_errors(system, local)
     for _ in range(ROUNDS_OF_CAMERA if len(system.links) and learns_camera else 0):
-        solution = solve(system, knowledge.weights(groups), maps, ENOUGH_GAIN)
+        solution = solve(system, noise_model.weights(groups), maps, ENOUGH_GAIN)
         maps = solution.node_maps
-        knowledge = learn_usual_motion(solution, knowledge, errors)
-        knowledge = learn_camera(Check(solution), knowledge)
-    knowledge = not_stiller_than_told(knowledge, errors, len(system.steps))
+        noise_model = learn_mean_motion(solution, noise_model, errors)
+        noise_model = learn_camera(Check(solution), noise_model)
+    noise_model = limit_camera_precision(noise_model, errors, len(system.steps))
     # Of a variance whose logarithm is normal, the mean lies above what is most likely.
-    unlearned = ALIKE * local * float(np.exp(LOG_DEVIATION**2))
-    knowledge = replace(knowledge, noise=(unlearned, local, 1.0), shared_turn=expected_turn(errors))
+    unlearned = CHAIN_INFLATION * local * float(np.exp(LOG_DEVIATION**2))
+    noise_model = replace(noise_model, noise=(unlearned, local, 1.0), shared_turn=expected_shared_turn(errors))
     if lens_root is not None:
-        knowledge = replace(knowledge, lens_root=lens_root)
-    return Estimate(solve(system, knowledge.weights(groups), maps), groups, knowledge, {})
+        noise_model = replace(noise_model, lens_root=lens_root)
+    return Estimate(solve(system, noise_model.weights(groups), maps), groups, noise_model, {})
 
 
-def _chain_knowledge(knowledge: Knowledge, system: System, local: float) -> Knowledge:
+def _chain_noise_model(noise_model: NoiseModel, system: System, local: float) -> NoiseModel:
     """Return what is known while noise and camera are learned: a common error would be confused with the camera's."""
-    return replace(knowledge, noise=(local, local, 1.0), local_noise=local, shared_turn=FIXED)
+    return replace(noise_model, noise=(local, local, 1.0), local_noise=local, shared_turn=FIXED_DEVIATION)
 
 
 def refine_on_landmarks(state: Estimate) -> Estimate:
@@ -247,15 +255,15 @@ def refine_on_landmarks(state: Estimate) -> Estimate:
     a link of the chain is as good as any other of the matcher's.
     """
     unit = state.outline.unit
-    chain, matcher, _ = state.knowledge.noise
+    chain, matcher, _ = state.noise_model.noise
     raised = max(chain / matcher, 1.0) if np.any(state.groups == MATCHER) else 1.0
     factors = np.where(state.groups == CHAIN, raised, 1.0)
     state = replace(state, solution=reweighted(state.solution, factors))
-    for _ in range(RELINEARISED):
+    for _ in range(RELINEARISATIONS):
         maps, system, lens = state.solution.maps, state.system, state.solution.lens_change
         relative = np.linalg.inv(maps[system.ends[:, 0]]) @ maps[system.ends[:, 1]]
         offsets = [
-            np.linalg.norm(_seen(relative[n], points_j) - points_i, axis=1)
+            np.linalg.norm(_project(relative[n], points_j) - points_i, axis=1)
             for n, link in enumerate(system.links)
             for points_i, points_j in (link.through(lens),)
         ]
@@ -272,12 +280,12 @@ def refine_on_landmarks(state: Estimate) -> Estimate:
     return replace(state, solution=reweighted(state.solution, 1.0 / factors))
 
 
-def _seen(i_from_j: Homographies, points: NDArray[np.float64]) -> NDArray[np.float64]:
+def _project(i_from_j: Homographies, points: NDArray[np.float64]) -> NDArray[np.float64]:
     mapped = points @ i_from_j[:, :2].T + i_from_j[:, 2]
     return np.asarray(mapped[:, :2] / np.maximum(mapped[:, 2:], 1e-3))
 
 
-def _seen_from(units: Homographies, references: NDArray[np.int64]) -> Homographies:
+def _relative_to_references(units: Homographies, references: NDArray[np.int64]) -> Homographies:
     """Return maps (N, 3, 3) with the place, turn and scale of their references taken out."""
     unique, at = np.unique(references, return_inverse=True)
     back = np.array([np.linalg.inv(similarity_part(units[reference])) for reference in unique])
@@ -298,16 +306,16 @@ ENOUGH_GAIN = 1e-4
 
 
 def anneal(
-    system: System, knowledge: Knowledge, groups: NDArray[np.int64], start: Homographies
+    system: System, noise_model: NoiseModel, groups: NDArray[np.int64], start: Homographies
 ) -> tuple[Solution, NDArray[np.float64]]:
     """Return the maps that most links agree on, and the squared residuals (L,) of all links at full weight."""
-    solution = solve(system, knowledge.weights(groups), start, ENOUGH_GAIN)
-    squares = np.asarray(np.sum(solution.rows.residual**2, axis=1)) / knowledge.robust_weights
+    solution = solve(system, noise_model.weights(groups), start, ENOUGH_GAIN)
+    squares = np.asarray(np.sum(solution.rows.residual**2, axis=1)) / noise_model.robust_weights
     tolerated = float(squares.max(initial=0.0))
     while tolerated > TOLERATED_CHI2:
         tolerated = max(tolerated / SHRINKING, TOLERATED_CHI2)
         robust_weights = np.maximum((tolerated / (tolerated + squares)) ** 2, LEAST_ROBUST_WEIGHT)
-        weights = replace(knowledge, robust_weights=robust_weights).weights(groups)
+        weights = replace(noise_model, robust_weights=robust_weights).weights(groups)
         solution = solve(system, weights, solution.node_maps, ENOUGH_GAIN)
         squares = np.asarray(np.sum(solution.rows.residual**2, axis=1)) / robust_weights
     return solution, squares

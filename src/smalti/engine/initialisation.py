@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.engine.equations import System
+from smalti.engine.linearisation import Weights, linearise
 from smalti.engine.links import linear_part
-from smalti.engine.rows import Weights, accumulate, linearise
+from smalti.engine.normal_equations import accumulate
 from smalti.geometry.homographies import ROTATION, SCALE, similarity_part
 from smalti.records import Homographies
 from smalti.sparse.block_products import Blocks
 from smalti.sparse.cholesky import BlockCholesky
 
-FAINT = 1e-13
+REGULARISATION = 1e-13
 """Of the largest weight: what holds a frame that next to nothing holds."""
 
 FAR_OFF = 30.0
@@ -53,26 +54,26 @@ def _agree_linearly(system: System, weights: NDArray[np.float64], maps: Homograp
     turn = turned / np.maximum(np.abs(turned), 1e-12)
     log_scale = 0.5 * np.log(np.maximum(np.abs(np.linalg.det(linear)), 1e-12))
     by_entry = system.family.by_entry
-    told = np.linalg.norm(system.roots @ by_entry.T, axis=1) * weights[:, None]
-    of_place, of_turn = (
-        np.maximum(told[:, :2].max(axis=1), 1e-9),
-        np.maximum(told[:, min(ROTATION, len(by_entry) - 1)], 1e-9),
+    information = np.linalg.norm(system.roots @ by_entry.T, axis=1) * weights[:, None]
+    place_information, turn_information = (
+        np.maximum(information[:, :2].max(axis=1), 1e-9),
+        np.maximum(information[:, min(ROTATION, len(by_entry) - 1)], 1e-9),
     )
 
     fixed = system.references
     before = _place_turn_scale(maps)
     _, angle, scale = before
     if system.family.freedom > ROTATION:
-        angle = np.angle(_solve(system, turn, np.zeros(len(turn)), of_turn, fixed, np.exp(1j * angle[fixed])))
+        angle = np.angle(_solve(system, turn, np.zeros(len(turn)), turn_information, fixed, np.exp(1j * angle[fixed])))
     if system.family.freedom > SCALE:
         ones = np.ones(len(turn))
-        scale = np.exp(_solve(system, ones, log_scale, of_turn, fixed, np.log(scale[fixed])).real)
+        scale = np.exp(_solve(system, ones, log_scale, turn_information, fixed, np.log(scale[fixed])).real)
     c: Complex = scale * np.exp(1j * angle)
     offset = system.offsets[:, 0] + 1j * system.offsets[:, 1]
     away = c[system.ends[:, 0]] * offset
     # The same length is worth less where frames are larger.
-    worth = of_place / scale[system.ends[:, 0]]
-    place = _solve(system, np.ones(len(turn)), away, worth, fixed, before[0][fixed])
+    place_weights = place_information / scale[system.ends[:, 0]]
+    place = _solve(system, np.ones(len(turn)), away, place_weights, fixed, before[0][fixed])
     return _moved_to(maps, before, place, c)
 
 
@@ -84,14 +85,14 @@ def _solve(
     strongest = float(weights.max(initial=0.0)) ** 2
     diagonal, gradient = np.zeros((nodes, 2, 2)), np.zeros((nodes, 2))
     off_diagonal = np.zeros((len(system.pattern.edges), 2, 2))
-    diagonal[:, [0, 1], [0, 1]] = FAINT * strongest
+    diagonal[:, [0, 1], [0, 1]] = REGULARISATION * strongest
     # Links leave a part free to move as a whole: these hold it, as strongly as the strongest link would.
     diagonal[fixed[:, None], [0, 1], [0, 1]] = strongest
     diagonal[frames:, [0, 1], [0, 1]] = 1.0  # what links have in common is not asked for
     gradient[fixed] = -strongest * _parts(at)
     by_i, by_j = -_as_real(weights * factor), _as_real(weights)
     accumulate(system.ends, system.every, by_i, by_j, _parts(-weights * shift), diagonal, off_diagonal, gradient)
-    cholesky = BlockCholesky(system.pattern, diagonal, off_diagonal, least_left=0.0)
+    cholesky = BlockCholesky(system.pattern, diagonal, off_diagonal, least_pivot_share=0.0)
     real, imaginary = -cholesky.solve(gradient[..., None])[:frames, :, 0].T
     return np.asarray(real + 1j * imaginary)
 

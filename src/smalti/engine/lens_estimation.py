@@ -32,14 +32,14 @@ MOST_PAIRS = 80
 STEPS = 6
 """Of Gauss-Newton: the distortion is nearly linear in its coefficient."""
 
-CLEARLY = 3.0
+SIGNIFICANT_ERRORS = 3.0
 """Standard errors by which pairs that were left out must be explained better."""
 
 LEAST_GAIN = 0.1
 """Of the squared residuals of the pairs that were left out. The lenses of the data explain 10 to 80 %; where frames
 hardly move from one to the next, something else explains up to 6 % and would be taken for a strong lens."""
 
-FURTHER_OFF, NONE = 5.0, 1e-6
+ERROR_INFLATION, ABSENT_DEVIATION = 5.0, 1e-6
 """Times what the scatter of pairs says, the error of a lens that they tell: relief bends all of them alike. The
 deviation of a coefficient that is not there."""
 
@@ -56,21 +56,22 @@ def find_lens(chain: Sequence[Landmarks], outline: Outline) -> tuple[Lens, NDArr
     Where they do not agree on any, it is a straight one, and nothing more is to be found.
     """
     best, root = Lens(outline), None
-    telling = [record for record in chain if len(record) >= FEWEST_LANDMARKS]
-    chosen = np.unique(np.linspace(0, len(telling) - 1, min(len(telling), MOST_PAIRS)).round().astype(int))
-    pairs = [_Pair.of(telling[n], outline) for n in chosen]
+    usable = [record for record in chain if len(record) >= FEWEST_LANDMARKS]
+    chosen = np.unique(np.linspace(0, len(usable) - 1, min(len(usable), MOST_PAIRS)).round().astype(int))
+    pairs = [_Pair.of(usable[n], outline) for n in chosen]
     if len(pairs) < FEWEST_PAIRS:
         return best, root
     halves = (pairs[::2], pairs[1::2]), (pairs[1::2], pairs[::2])
-    before = [np.array([pair.cost(best) for pair in judged]) for _, judged in halves]
+    before = [np.array([pair.cost(best) for pair in validation]) for _, validation in halves]
     for coefficients in (1, 2):
-        learned = [_fit(learned_from, outline, coefficients) for learned_from, _ in halves]
+        learned = [_fit(training, outline, coefficients) for training, _ in halves]
         after = [
-            np.array([pair.cost(lens) for pair in judged]) for lens, (_, judged) in zip(learned, halves, strict=True)
+            np.array([pair.cost(lens) for pair in validation])
+            for lens, (_, validation) in zip(learned, halves, strict=True)
         ]
         gains = np.concatenate(before) - np.concatenate(after)
         error = float(np.std(gains)) * np.sqrt(len(gains))
-        if gains.sum() < max(CLEARLY * error, LEAST_GAIN * float(np.concatenate(before).sum())):
+        if gains.sum() < max(SIGNIFICANT_ERRORS * error, LEAST_GAIN * float(np.concatenate(before).sum())):
             break
         found = _fit(pairs, outline, coefficients)
         if found.folds:
@@ -96,7 +97,7 @@ class _Pair:
         squared = np.sum(off**2, axis=1) * self.outline.unit**2
         return float(np.sum(squared / (1.0 + squared / TOLERATED_PX**2)))
 
-    def tell(self, lens: Lens, coefficients: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def information(self, lens: Lens, coefficients: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the information (c, c) on so many coefficients and their score (c,), the pair's own map taken out."""
         i_from_j, off, rows = self._fit(lens)
         by_i, by_j = (lens.by_coefficients(points) / self.outline.unit for points in (self.points_i, self.points_j))
@@ -133,16 +134,16 @@ class _Pair:
         return i_from_j, points_i - apply_map(i_from_j, points_j), rows
 
     def _in_units(self, points: Points, lens: Lens) -> Points:
-        return (lens.straighten(points) - self.outline.centre) / self.outline.unit
+        return (lens.undistort(points) - self.outline.centre) / self.outline.unit
 
 
 def _fit(pairs: Sequence[_Pair], outline: Outline, coefficients: int) -> Lens:
     """Return the lens of so many coefficients under which the pairs' landmarks fit best."""
     found = np.zeros(2)
     for _ in range(STEPS):
-        told = [pair.tell(Lens(outline, *found.tolist()), coefficients) for pair in pairs]
-        information = np.sum([one for one, _ in told], axis=0)
-        score = np.sum([one for _, one in told], axis=0)
+        contributions = [pair.information(Lens(outline, *found.tolist()), coefficients) for pair in pairs]
+        information = np.sum([one for one, _ in contributions], axis=0)
+        score = np.sum([one for _, one in contributions], axis=0)
         # Raising a coefficient moves what is measured against the map: the residual grows by its column.
         step = -np.linalg.lstsq(information, score, rcond=1e-9)[0]
         found[:coefficients] = np.clip(found[:coefficients] + step, -LARGEST, LARGEST)
@@ -153,10 +154,10 @@ def _fit(pairs: Sequence[_Pair], outline: Outline, coefficients: int) -> Lens:
 
 def _information_root(pairs: Sequence[_Pair], lens: Lens, coefficients: int) -> NDArray[np.float64]:
     """Return a root (2, 2) of the information on a lens, by how the scores of pairs scatter about it."""
-    told = [pair.tell(lens, coefficients) for pair in pairs]
-    inverse = np.linalg.pinv(np.sum([one for one, _ in told], axis=0))
-    scores = np.array([one for _, one in told])
-    covariance = FURTHER_OFF**2 * inverse @ scores.T @ scores @ inverse + NONE**2 * np.eye(coefficients)
-    root = np.eye(2) / NONE
+    contributions = [pair.information(lens, coefficients) for pair in pairs]
+    inverse = np.linalg.pinv(np.sum([one for one, _ in contributions], axis=0))
+    scores = np.array([one for _, one in contributions])
+    covariance = ERROR_INFLATION**2 * inverse @ scores.T @ scores @ inverse + ABSENT_DEVIATION**2 * np.eye(coefficients)
+    root = np.eye(2) / ABSENT_DEVIATION
     root[:coefficients, :coefficients] = np.linalg.cholesky(np.linalg.inv(covariance)).T
     return root

@@ -24,7 +24,7 @@ def are_confirmed(frames: int, ends: PairNumbers) -> NDArray[np.bool_]:
     return ~_bridges(starts, np.ascontiguousarray(both[order, 1]), number, len(ends))
 
 
-def hanging_frames(frames: int, ends: PairNumbers) -> NDArray[np.bool_]:
+def unconfirmed_frames(frames: int, ends: PairNumbers) -> NDArray[np.bool_]:
     """Tell which frames (N,) one unconfirmed link, or several in a row, join to most of their part.
 
     Most of a part is the largest group of its frames whose links are confirmed; where no link is, all frames hang but

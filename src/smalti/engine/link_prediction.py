@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled, compiled_parallel, compiled_sums, prange, threads_for
-from smalti.engine.elimination_paths import PRODUCT_OF, EliminationPaths
+from smalti.engine.elimination_paths import PRODUCT_OF, PathArrays
 from smalti.engine.relative_position import FAR, shared_levels
 from smalti.geometry.homographies import ENTRIES
 from smalti.records import Homographies, PairNumbers, Points
@@ -79,7 +79,7 @@ class PredictedLinks:
     def __getitem__(self, chosen: slice | NDArray[np.int64]) -> PredictedLinks:
         return PredictedLinks(self.pairs[chosen], self.by_i[chosen], self.by_j[chosen])
 
-    def covariances(self, paths: EliminationPaths) -> NDArray[np.float64]:
+    def covariances(self, paths: PathArrays) -> NDArray[np.float64]:
         """Return the covariances (n, rows, rows) of the rows, as far as the mosaic is uncertain; px² for points."""
         with threads_for(0.6 * self.by_i.shape[1] * len(self.pairs)):
             return _covariances(
@@ -177,7 +177,7 @@ def _add_loads(
 
 @compiled_parallel
 def _covariances(
-    pairs: PairNumbers, by_i: NDArray[np.float64], by_j: NDArray[np.float64], paths: EliminationPaths
+    pairs: PairNumbers, by_i: NDArray[np.float64], by_j: NDArray[np.float64], paths: PathArrays
 ) -> NDArray[np.float64]:
     rows = by_i.shape[1]
     result = np.zeros((len(pairs), rows, rows))
@@ -190,7 +190,7 @@ def _covariances(
 def add_covariance(
     i: int,
     j: int,
-    paths: EliminationPaths,
+    paths: PathArrays,
     by_i: NDArray[np.float64],
     by_j: NDArray[np.float64],
     covariance: NDArray[np.float64],

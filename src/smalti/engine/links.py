@@ -33,14 +33,14 @@ COEFFICIENTS = 2
 """Of a lens."""
 
 MOST_STEPS = 20
-SETTLED = 1e-9
+SMALLEST_STEP = 1e-9
 """In units of a frame: a smaller step ends the fit."""
 
-WEAKLY_DETERMINED = (1.0, 1.0, 0.3, 0.3, 0.1, 0.1, 0.05, 0.05)
+PRIOR_DEVIATIONS = (1.0, 1.0, 0.3, 0.3, 0.1, 0.1, 0.05, 0.05)
 """How far a pair's map may be from the identity, a priori, direction by direction: decides only what landmarks leave
 open."""
 
-FAINT = 1e-3
+REGULARISATION = 1e-3
 """Of the landmarks' own rows: the weight of that, so that it moves nothing they determine."""
 
 SMALLEST_DEPTH = 0.05
@@ -89,7 +89,7 @@ def fit_link(
         )
     to_unit = outline.unit_from_pixels
     points_i, points_j = (
-        (points if lens is None else lens.straighten(points)) @ to_unit[:, :2].T + to_unit[:, 2]
+        (points if lens is None else lens.undistort(points)) @ to_unit[:, :2].T + to_unit[:, 2]
         for points in (landmarks.points_i, landmarks.points_j)
     )
     sigma = np.broadcast_to(landmarks.sigma, (len(landmarks),)) / outline.unit
@@ -148,7 +148,7 @@ def relinearise(
     scale = np.sqrt(weight) / link.sigma
     a = (rows * scale[:, None, None]).reshape(-1, ENTRIES)
     b = (off * scale[:, None]).ravel()
-    step = _solve_faintly(a @ PROJECTIVE.by_entry.T, b, PROJECTIVE)
+    step = _solve_regularised(a @ PROJECTIVE.by_entry.T, b, PROJECTIVE)
     root, by_lens = _condense(a, _lens_rows(link, i_from_j, points_j, scale))
     at = normalise(i_from_j @ exponential(step[None])[0])
     return replace(link, i_from_j=at, root=root, by_lens=by_lens, lens_at=lens)
@@ -223,10 +223,10 @@ def _fit(link: Link, family: Family, first: Homographies) -> Link:
         if float(b @ b) > cost:
             break
         best, cost = current, float(b @ b)
-        step = _solve_faintly(a @ basis.T, b, family)
+        step = _solve_regularised(a @ basis.T, b, family)
         step *= min(1.0, 0.5 / max(float(np.abs(step).max()), 1e-12))
         current = normalise(current @ exponential(step[None])[0])
-        if np.abs(step).max() < SETTLED:
+        if np.abs(step).max() < SMALLEST_STEP:
             break
     _, rows = projected_and_rows(best, link.points_j)
     a = (rows / link.sigma[:, None, None]).reshape(-1, ENTRIES)
@@ -234,10 +234,10 @@ def _fit(link: Link, family: Family, first: Homographies) -> Link:
     return replace(link, i_from_j=best, root=root, by_lens=by_lens)
 
 
-def _solve_faintly(rows: NDArray[np.float64], right: NDArray[np.float64], family: Family) -> NDArray[np.float64]:
+def _solve_regularised(rows: NDArray[np.float64], right: NDArray[np.float64], family: Family) -> NDArray[np.float64]:
     """Solve least squares; what rows leave open stays about where it is."""
-    stiffness = np.array(WEAKLY_DETERMINED[: family.freedom])
-    strength = FAINT * float(np.sqrt(np.sum(rows**2) / rows.shape[1]))
+    stiffness = np.array(PRIOR_DEVIATIONS[: family.freedom])
+    strength = REGULARISATION * float(np.sqrt(np.sum(rows**2) / rows.shape[1]))
     stacked_rows = np.concatenate([rows, strength * np.diag(stiffness.min() / stiffness)])
     solution, *_ = np.linalg.lstsq(stacked_rows, np.concatenate([right, np.zeros(len(stiffness))]), rcond=None)
     return np.asarray(solution)

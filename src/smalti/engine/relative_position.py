@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled, compiled_parallel, compiled_sums, prange
-from smalti.engine.elimination_paths import EliminationPaths
+from smalti.engine.elimination_paths import PathArrays
 from smalti.geometry.homographies import ENTRIES
 from smalti.geometry.outline import Outline
 from smalti.records import Homographies, PairNumbers
@@ -81,7 +81,7 @@ def determinant(cov: NDArray[np.float64]) -> NDArray[np.float64]:
 @compiled_parallel
 def relate_pairs(
     pairs: PairNumbers,
-    paths: EliminationPaths,
+    paths: PathArrays,
     maps: Homographies,
     inverses: Homographies,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -99,7 +99,7 @@ def relate_pairs(
 
 @compiled_parallel
 def relate_all(
-    paths: EliminationPaths,
+    paths: PathArrays,
     maps: Homographies,
     inverses: Homographies,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -115,7 +115,7 @@ def relate_all(
 
 
 @compiled
-def shared_levels(i: int, j: int, paths: EliminationPaths) -> int:
+def shared_levels(i: int, j: int, paths: PathArrays) -> int:
     """Return how many columns the ways of two frames share."""
     place, parent, depth = paths[0], paths[1], paths[2]
     first, second = place[i], place[j]
@@ -134,7 +134,7 @@ def _relate(
     i: int,
     j: int,
     shared: int,
-    paths: EliminationPaths,
+    paths: PathArrays,
     maps: Homographies,
     inverses: Homographies,
     mean: NDArray[np.float64],
@@ -143,12 +143,12 @@ def _relate(
     """Write the distribution of the centre of i in j."""
     place, _, depth, freedom, start, values, tail_start, tails = paths
     at_i, at_j = place[i], place[j]
-    near = _see_centre(inverses[j], maps[i], mean)
+    near = _project_centre(inverses[j], maps[i], mean)
     if not near:
         cov[0], cov[1], cov[2] = MOST_VARIANCE, 0.0, MOST_VARIANCE
         return
     x, y = mean[0], mean[1]
-    q = _turned(inverses[j], maps[i], x, y)
+    q = _derivative_at_origin(inverses[j], maps[i], x, y)
     length_i, length_j = (depth[at_i] + 1) * freedom, (depth[at_j] + 1) * freedom
     path_i = values[start[at_i] : start[at_i] + ENTRIES * length_i]
     path_j = values[start[at_j] : start[at_j] + ENTRIES * length_j]
@@ -158,31 +158,33 @@ def _relate(
 
 
 @compiled
-def centre_seen(maps: Homographies, inverses: Homographies, i: int, j: int) -> tuple[float, float]:
+def projected_centre(maps: Homographies, inverses: Homographies, i: int, j: int) -> tuple[float, float]:
     """Return γ_ij in units."""
     mean = np.empty(2)
-    _see_centre(inverses[j], maps[i], mean)
+    _project_centre(inverses[j], maps[i], mean)
     return mean[0], mean[1]
 
 
 @compiled
-def _see_centre(inverse: Homographies, transform: Homographies, mean: NDArray[np.float64]) -> bool:
+def _project_centre(inverse: Homographies, transform: Homographies, mean: NDArray[np.float64]) -> bool:
     """Write where the product of two maps takes the origin; tell whether that is in front of the camera and near."""
     c, d, e = transform[0, 2], transform[1, 2], transform[2, 2]
     depth = inverse[2, 0] * c + inverse[2, 1] * d + inverse[2, 2] * e
     near = bool(depth > 0.0)
     for row in range(2):
         value = inverse[row, 0] * c + inverse[row, 1] * d + inverse[row, 2] * e
-        seen = value / depth if depth > 0.0 else value * np.inf
-        if not abs(seen) < FAR:
+        projected = value / depth if depth > 0.0 else value * np.inf
+        if not abs(projected) < FAR:
             near = False
-            seen = -FAR if seen < 0.0 else FAR
-        mean[row] = seen
+            projected = -FAR if projected < 0.0 else FAR
+        mean[row] = projected
     return near
 
 
 @compiled
-def _turned(inverse: Homographies, transform: Homographies, x: float, y: float) -> tuple[float, float, float, float]:
+def _derivative_at_origin(
+    inverse: Homographies, transform: Homographies, x: float, y: float
+) -> tuple[float, float, float, float]:
     """Return the derivative of the product of two maps at the origin, which it takes to (x, y), row by row."""
     depth = inverse[2, 0] * transform[0, 2] + inverse[2, 1] * transform[1, 2] + inverse[2, 2] * transform[2, 2]
     # Rows less the last one: what is left of P[:2] - γ P[2].
@@ -242,14 +244,14 @@ def _add_own(
     cov[0] += a * a * xx + 2.0 * a * b * xy + b * b * yy
     cov[1] += a * c * xx + (a * d + b * c) * xy + b * d * yy
     cov[2] += c * c * xx + 2.0 * c * d * xy + d * d * yy
-    along, mixed, across = _of_point(tail_j, x, y)
+    along, mixed, across = _velocity_covariance(tail_j, x, y)
     cov[0] += along
     cov[1] += mixed
     cov[2] += across
 
 
 @compiled
-def _of_point(t: NDArray[np.float64], x: float, y: float) -> tuple[float, float, float]:
+def _velocity_covariance(t: NDArray[np.float64], x: float, y: float) -> tuple[float, float, float]:
     """Return the covariance of v(x, y; Δ) from the products of entries, which are numbered by `PRODUCT_OF`."""
     p, q, r = -x * x, -x * y, -y * y
     # The covariances of v_x with all entries, then of v_y with those that it consists of.

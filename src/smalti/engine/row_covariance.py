@@ -107,7 +107,7 @@ def _carry(
 
 
 def chi2_against_rest(
-    known: Blocks, residual: NDArray[np.float64], robust_weights: NDArray[np.float64]
+    fitted_covariance: Blocks, residual: NDArray[np.float64], robust_weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return χ² (n,) of links by all others, from J C Jᵀ (n, r, r), residuals (n, r) and what is left of their weights.
 
@@ -115,10 +115,10 @@ def chi2_against_rest(
     by r / (√t (1 - k)), of which 1 + k / (t (1 - k)) is the variance: χ² = rᵀ (A (I - (1 - t) A))⁻¹ r with A = I -
     J C Jᵀ. Eigenvectors are found only where nobody checks some direction of a link, which does not count then.
     """
-    chi2, hard = _chi2_against_rest(known, residual, robust_weights)
-    numbers = np.flatnonzero(hard)
+    chi2, unchecked = _chi2_against_rest(fitted_covariance, residual, robust_weights)
+    numbers = np.flatnonzero(unchecked)
     if len(numbers):
-        values, vectors = np.linalg.eigh(np.eye(known.shape[1]) - known[numbers])
+        values, vectors = np.linalg.eigh(np.eye(fitted_covariance.shape[1]) - fitted_covariance[numbers])
         along = np.einsum("lab,la->lb", vectors, residual[numbers])
         checked = values > LEAST_CHECKED
         checked_values = np.where(checked, np.minimum(values, 1.0), 1.0)
@@ -129,40 +129,40 @@ def chi2_against_rest(
 
 @compiled
 def _chi2_against_rest(
-    known: Blocks, residual: NDArray[np.float64], robust_weights: NDArray[np.float64]
+    fitted_covariance: Blocks, residual: NDArray[np.float64], robust_weights: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return χ² (n,) where others check all that a link measures, and for which links they do not."""
     count, k = residual.shape
-    chi2, hard = np.zeros(count), np.zeros(count, dtype=np.bool_)
+    chi2, unchecked = np.zeros(count), np.zeros(count, dtype=np.bool_)
     root, first, second = np.empty((k, k)), np.empty(k), np.empty(k)
     for n in range(count):
         # More than that is left of the matrix in all directions if it has a factor.
-        if not _decompose(known[n], -1.0, 1.0 - LEAST_CHECKED, root):
-            hard[n] = True
+        if not _decompose(fitted_covariance[n], -1.0, 1.0 - LEAST_CHECKED, root):
+            unchecked[n] = True
             continue
         lost = 1.0 - robust_weights[n]
-        possible = _decompose(known[n], -1.0, 1.0, root)
+        possible = _decompose(fitted_covariance[n], -1.0, 1.0, root)
         _solve(root, residual[n], first)
         for a in range(k):
             second[a] = residual[n, a]
         if possible and lost > 0.0:
-            possible = _decompose(known[n], lost, 1.0 - lost, root)
+            possible = _decompose(fitted_covariance[n], lost, 1.0 - lost, root)
             _solve(root, residual[n], second)
         if not possible:
-            hard[n] = True
+            unchecked[n] = True
             continue
         for a in range(k):
             chi2[n] += first[a] * second[a]
-    return chi2, hard
+    return chi2, unchecked
 
 
 @compiled
-def _decompose(known: NDArray[np.float64], scale: float, own: float, root: NDArray[np.float64]) -> bool:
+def _decompose(fitted_covariance: NDArray[np.float64], scale: float, own: float, root: NDArray[np.float64]) -> bool:
     """Write the Cholesky factor of `scale` K + `own` I, its diagonal inverted; tell whether it has one."""
-    k = len(known)
+    k = len(fitted_covariance)
     for a in range(k):
         for b in range(a + 1):
-            total = scale * known[a, b] + (own if a == b else 0.0)
+            total = scale * fitted_covariance[a, b] + (own if a == b else 0.0)
             for c in range(b):
                 total -= root[a, c] * root[b, c]
             if a > b:

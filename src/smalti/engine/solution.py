@@ -14,25 +14,22 @@ from numpy.typing import NDArray
 
 from smalti.engine.camera_priors import ATTITUDES, MOTIONS
 from smalti.engine.equations import LENS, TURN, System
-from smalti.engine.links import COEFFICIENTS
-from smalti.engine.rows import (
-    GAUGE_DIRECTIONS,
-    OPEN_DEVIATIONS,
+from smalti.engine.linearisation import (
     Rowset,
     Weights,
     are_possible,
-    hold,
+    extrapolate,
     lens_change,
     linearise,
-    normal_equations,
-    promised,
     turn_alone,
 )
+from smalti.engine.links import COEFFICIENTS
+from smalti.engine.normal_equations import GAUGE_DIRECTIONS, WEAK_DEVIATIONS, fix_gauge, normal_equations
 from smalti.geometry.homographies import ENTRIES, move
 from smalti.geometry.lens import Lens
 from smalti.records import Homographies
 from smalti.sparse.block_products import Blocks
-from smalti.sparse.cholesky import ENOUGH_LEFT, LEAST_LEFT, BlockCholesky, NotPositiveDefiniteError
+from smalti.sparse.cholesky import ACCURATE_PIVOT_SHARE, LEAST_PIVOT_SHARE, BlockCholesky, NotPositiveDefiniteError
 from smalti.sparse.orthogonal_factor import Rows, factorise_rows
 
 MOST_STEPS = 40
@@ -86,9 +83,9 @@ class Solution:
         if self.known_factor is not None:
             return self.known_factor
         diagonal, off_diagonal, _ = normal_equations(self.system, self.rows)
-        hold(self.system, diagonal)
+        fix_gauge(self.system, diagonal)
         try:
-            return BlockCholesky(self.system.pattern, diagonal, off_diagonal, least_left=ENOUGH_LEFT)
+            return BlockCholesky(self.system.pattern, diagonal, off_diagonal, least_pivot_share=ACCURATE_PIVOT_SHARE)
         except NotPositiveDefiniteError:
             pass
         try:
@@ -100,11 +97,11 @@ class Solution:
         for raised in (1e-9, 1e-6, 1e-3):
             own *= 1.0 + raised
             try:
-                return BlockCholesky(self.system.pattern, diagonal, off_diagonal, least_left=0.0)
+                return BlockCholesky(self.system.pattern, diagonal, off_diagonal, least_pivot_share=0.0)
             except NotPositiveDefiniteError:
                 pass
         own *= 2.0
-        return BlockCholesky(self.system.pattern, diagonal, off_diagonal, least_left=0.0)
+        return BlockCholesky(self.system.pattern, diagonal, off_diagonal, least_pivot_share=0.0)
 
 
 def solve(system: System, weights: Weights, start: Homographies, smallest_gain: float = SMALLEST_GAIN) -> Solution:
@@ -123,14 +120,14 @@ def solve(system: System, weights: Weights, start: Homographies, smallest_gain: 
     while steps < MOST_STEPS and not converged:
         steps += 1
         equations = normal_equations(system, rows)
-        hold(system, equations[0])
+        fix_gauge(system, equations[0])
         while True:
             step = _find_step(system, rows, equations, damping)
-            if step is not None and not damping and step.promised <= smallest_gain * rows.cost:
+            if step is not None and not damping and step.predicted_gain <= smallest_gain * rows.cost:
                 moved = _moved(system, maps, step.increments)
                 if moved is not None and are_possible(system, moved):
                     return Solution(
-                        system, weights, moved, promised(system, rows, step.increments), steps, True, step.factor
+                        system, weights, moved, extrapolate(system, rows, step.increments), steps, True, step.factor
                     )
             taken = None if step is None else _take(system, weights, maps, rows.cost, step.increments)
             if taken is not None:
@@ -159,7 +156,7 @@ class _Step:
     """Where the linearised cost has its minimum."""
 
     increments: NDArray[np.float64]  # (n, f)
-    promised: float  # by how much it would lower the cost
+    predicted_gain: float  # by how much it would lower the cost
     factor: BlockCholesky
 
 
@@ -173,8 +170,8 @@ def _find_step(
         own = np.einsum("nkk->nk", diagonal)
         own *= 1.0 + damping
     try:
-        least_left = LEAST_LEFT if damping else ENOUGH_LEFT
-        factor = BlockCholesky(system.pattern, diagonal, off_diagonal, least_left=least_left)
+        least_pivot_share = LEAST_PIVOT_SHARE if damping else ACCURATE_PIVOT_SHARE
+        factor = BlockCholesky(system.pattern, diagonal, off_diagonal, least_pivot_share=least_pivot_share)
         increments = -factor.solve(gradient[..., None])[..., 0]
     except NotPositiveDefiniteError:
         if damping:
@@ -240,7 +237,7 @@ def _factorise_by_rows(system: System, rows: Rowset) -> tuple[BlockCholesky, NDA
     second.append(np.zeros((frames, ENTRIES, freedom)))
     right.append(np.pad(rows.attitude, ((0, 0), (0, ENTRIES - ATTITUDES))))
     own = np.zeros((frames, ENTRIES, freedom))
-    strength = np.tile(1.0 / OPEN_DEVIATIONS[:freedom], (frames, 1))
+    strength = np.tile(1.0 / WEAK_DEVIATIONS[:freedom], (frames, 1))
     fixed = np.arange(min(GAUGE_DIRECTIONS, freedom))
     typical = np.sqrt(np.median(np.sum(rows.by_j**2, axis=1), axis=0)) if len(rows.by_j) else np.ones(freedom)
     strength[system.references[:, None], fixed] = np.maximum(typical[fixed], 1.0)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled, compiled_parallel, prange, threads_for
-from smalti.engine.elimination_paths import Ascents, EliminationPaths
+from smalti.engine.elimination_paths import EliminationPaths, PathArrays
 from smalti.engine.link_prediction import PredictedLinks, add_covariance
 from smalti.engine.relative_position import FAR, MOST_VARIANCE
 from smalti.geometry.homographies import ENTRIES
@@ -63,7 +63,7 @@ def middles(starts: Indices) -> Indices:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Insides:
+class StretchSummaries:
     """What lies within every stretch, relative to the frame that stands for it, in units."""
 
     known: NDArray[np.bool_]  # (M,): whether the rest says something
@@ -75,14 +75,14 @@ class Insides:
     map_deviation: Homographies  # (M, 3, 3): the largest of an entry of those maps
 
 
-def look_inside(
+def summarise_stretches(
     starts: Indices,
-    seen: NDArray[np.float64],
-    spread: NDArray[np.float64],
+    centres: NDArray[np.float64],
+    centre_variances: NDArray[np.float64],
     frame_from_middle: Homographies,
     variances: NDArray[np.float64],
     part: Indices,
-) -> Insides:
+) -> StretchSummaries:
     """Summarise every stretch relative to the frame that stands for it.
 
     `seen` (N, 2) and `spread` (N, 2) are the place of every frame's centre there, in units, and its variances, units²;
@@ -90,19 +90,19 @@ def look_inside(
     its entries; `part` (N,) the connected part that a frame is in.
     """
     first, counts = starts[:-1], np.diff(starts)
-    clear = (np.abs(seen) < FAR).all(axis=1) & (spread < MOST_VARIANCE).all(axis=1)
-    clear &= np.isfinite(frame_from_middle).all(axis=(1, 2)) & np.isfinite(variances).all(axis=1)
-    clear &= part == np.repeat(part[middles(starts)], counts)
-    frame_from_middle = np.where(clear[:, None, None], frame_from_middle, 0.0)
-    deviations = np.zeros((len(seen), 9))
-    deviations[:, :ENTRIES] = np.sqrt(np.where(clear[:, None], variances, 0.0))
-    low, high = np.minimum.reduceat(seen, first), np.maximum.reduceat(seen, first)
+    valid = (np.abs(centres) < FAR).all(axis=1) & (centre_variances < MOST_VARIANCE).all(axis=1)
+    valid &= np.isfinite(frame_from_middle).all(axis=(1, 2)) & np.isfinite(variances).all(axis=1)
+    valid &= part == np.repeat(part[middles(starts)], counts)
+    frame_from_middle = np.where(valid[:, None, None], frame_from_middle, 0.0)
+    deviations = np.zeros((len(centres), 9))
+    deviations[:, :ENTRIES] = np.sqrt(np.where(valid[:, None], variances, 0.0))
+    low, high = np.minimum.reduceat(centres, first), np.maximum.reduceat(centres, first)
     least, most = np.minimum.reduceat(frame_from_middle, first), np.maximum.reduceat(frame_from_middle, first)
-    return Insides(
-        known=np.logical_and.reduceat(clear, first),
+    return StretchSummaries(
+        known=np.logical_and.reduceat(valid, first),
         box=(low + high) / 2,
         box_half=(high - low) / 2,
-        centre_deviation=np.sqrt(np.maximum.reduceat(spread, first)),
+        centre_deviation=np.sqrt(np.maximum.reduceat(centre_variances, first)),
         map_middle=(least + most) / 2,
         map_half=(most - least) / 2,
         map_deviation=np.maximum.reduceat(deviations, first).reshape(-1, 3, 3),
@@ -110,7 +110,7 @@ def look_inside(
 
 
 def normalised_maps(
-    sources: Indices, targets: Indices, paths: Ascents, maps: Homographies, inverses: Homographies
+    sources: Indices, targets: Indices, paths: EliminationPaths, maps: Homographies, inverses: Homographies
 ) -> tuple[Homographies, NDArray[np.float64]]:
     """Return the maps (n, 3, 3) from source to target frames, a 1 in their corner, and their entries' variances (n, 8).
 
@@ -121,8 +121,8 @@ def normalised_maps(
     corner = target_from_source[:, 2:, 2:]
     with np.errstate(all="ignore"):
         normalised = target_from_source / np.where(corner > 0.0, corner, np.nan)
-        clear = np.asarray(np.isfinite(normalised).all(axis=(1, 2)))
-        there = np.where(clear[:, None, None], normalised, np.eye(3))
+        valid = np.asarray(np.isfinite(normalised).all(axis=(1, 2)))
+        there = np.where(valid[:, None, None], normalised, np.eye(3))
         predicted_links = PredictedLinks.of_increments(
             np.column_stack([targets, sources]), there, inverses[sources] @ maps[targets]
         )
@@ -138,8 +138,8 @@ def normalised_maps(
 
 def bound_stretches(
     starts: Indices,
-    inside: Insides,
-    paths: Ascents,
+    summaries: StretchSummaries,
+    paths: EliminationPaths,
     maps: Homographies,
     inverses: Homographies,
     part: Indices,
@@ -154,13 +154,13 @@ def bound_stretches(
             paths.arrays,
             maps,
             inverses,
-            inside.known,
-            inside.box,
-            inside.box_half,
-            inside.centre_deviation,
-            inside.map_middle,
-            inside.map_half,
-            inside.map_deviation,
+            summaries.known,
+            summaries.box,
+            summaries.box_half,
+            summaries.centre_deviation,
+            summaries.map_middle,
+            summaries.map_half,
+            summaries.map_deviation,
         )
     return Stretches(starts, deviation * unit, distance * unit)
 
@@ -169,7 +169,7 @@ def bound_stretches(
 def _bound(
     middle: Indices,
     part: Indices,
-    paths: EliminationPaths,
+    paths: PathArrays,
     maps: Homographies,
     inverses: Homographies,
     known: NDArray[np.bool_],
@@ -186,7 +186,7 @@ def _bound(
     for source in prange(count):
         b_from_a = np.empty((3, 3))
         there = np.empty((2, 2))  # the middle of the box in b, and half its sides
-        on_path = np.empty(2)
+        deviation_in_b = np.empty(2)
         forms = np.empty((3, 3, 3))
         bounds = np.empty((2, 2))
         for target in range(count):
@@ -199,9 +199,13 @@ def _bound(
                 continue
             forms[:] = 0.0
             if a != b:
-                _vary(a, b, b_from_a, box[source], there[0], paths, forms)
-            _deviate_on_path(b_from_a, box_half[source], centre_deviation[source], there, forms, least_depth, on_path)
-            if _finish(map_middle[target], map_half[target], map_deviation[target], there, on_path, bounds):
+                _write_variance_forms(a, b, b_from_a, box[source], there[0], paths, forms)
+            _bound_deviation_in_b(
+                b_from_a, box_half[source], centre_deviation[source], there, forms, least_depth, deviation_in_b
+            )
+            if _bound_in_target(
+                map_middle[target], map_half[target], map_deviation[target], there, deviation_in_b, bounds
+            ):
                 deviation[source, target] = bounds[0]
                 distance[source, target] = bounds[1]
     return deviation, distance
@@ -239,13 +243,13 @@ def _carry_box(
 
 
 @compiled
-def _vary(
+def _write_variance_forms(
     a: int,
     b: int,
     b_from_a: Homographies,
     point: NDArray[np.float64],
     image: NDArray[np.float64],
-    paths: EliminationPaths,
+    paths: PathArrays,
     forms: NDArray[np.float64],
 ) -> None:
     """Write quadratic forms: the variances of ds - g ds_w in x and y and of ds_w at `point` + (h, k) by (h, k, 1).
@@ -276,14 +280,14 @@ def _vary(
 
 
 @compiled
-def _deviate_on_path(
+def _bound_deviation_in_b(
     b_from_a: Homographies,
     half: NDArray[np.float64],
     centre_deviation: NDArray[np.float64],
     there: NDArray[np.float64],
     forms: NDArray[np.float64],
     least_depth: float,
-    on_path: NDArray[np.float64],
+    deviation_in_b: NDArray[np.float64],
 ) -> None:
     """Write the largest deviations in b: those of the map from a, and those that centres have in a already."""
     of_depth = _largest_deviation(forms[2], half)
@@ -292,7 +296,7 @@ def _deviate_on_path(
         for k in range(2):
             slope = abs(b_from_a[row, k] - there[0, row] * b_from_a[2, k]) + there[1, row] * abs(b_from_a[2, k])
             total += slope * centre_deviation[k]
-        on_path[row] = total / least_depth
+        deviation_in_b[row] = total / least_depth
 
 
 @compiled
@@ -306,12 +310,12 @@ def _largest_deviation(form: NDArray[np.float64], half: NDArray[np.float64]) -> 
 
 
 @compiled
-def _finish(
+def _bound_in_target(
     mid: Homographies,
     half: Homographies,
     own: Homographies,
     there: NDArray[np.float64],
-    on_path: NDArray[np.float64],
+    deviation_in_b: NDArray[np.float64],
     bounds: NDArray[np.float64],
 ) -> bool:
     """Write the largest deviations and the least distances in all frames of the target's stretch, if they are known."""
@@ -333,7 +337,7 @@ def _finish(
             # The largest |n_rk - γ n_2k| of all maps and places.
             slope = abs(mid[row, k] - at * mid[2, k]) + half[row, k] + abs(at) * half[2, k]
             slope += around * (abs(mid[2, k]) + half[2, k])
-            total += slope * on_path[k]
+            total += slope * deviation_in_b[k]
         bounds[0, row] = total / least
         bounds[1, row] = max(low, -high, 0.0)
         if not (furthest < FAR and bounds[0, row] < np.inf):

@@ -23,22 +23,21 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from smalti.compiled import compiled
-from smalti.engine.camera_priors import KIND_OF_ATTITUDE, KIND_OF_MOTION, Camera, motions
-from smalti.engine.equations import TURN, System
+from smalti.engine.camera_priors import KIND_OF_MOTION, Camera
+from smalti.engine.equations import System
+from smalti.engine.linearisation import LENS_FIXED, Weights
 from smalti.engine.row_covariance import chi2_against_rest, propagate_frames, propagate_links, propagate_pairs
-from smalti.engine.rows import LENS_FIXED, Weights
 from smalti.engine.solution import Solution
-from smalti.geometry.homographies import apply_map, invert
+from smalti.geometry.homographies import apply_map
 from smalti.sparse.block_products import Blocks
 from smalti.sparse.selected_inverse import inverse_in_pattern
 
 CHAIN, MATCHER, PERSON = range(3)
 """Whose links have a noise of their own."""
 
-ALIKE = 1.5
+CHAIN_INFLATION = 1.5
 """Times its local noise, the chain's before any loop has told: links of neighbours err alike, which triangles of
 neighbours do not show. On the flights of the data they err by one to three times what triangles say (`benchmarks/
 flights.py`, "beyond")."""
@@ -55,10 +54,10 @@ LARGEST_CHI2 = 1000.0
 tails; a wrong map that matters is off by ten times what the right ones are, or a hundred times their χ². A link beyond
 that is wrong and says nothing of the noise of others."""
 
-ROUNDS_WITHOUT_WRONG = 10
+OUTLIER_ROUNDS = 10
 """In which it is found out which links are wrong by a noise that is learned without them."""
 
-EXTREMES = (1.0 / 50.0, 50.0)
+NOISE_RANGE = (1.0 / 50.0, 50.0)
 """Of s: links that agree to rounding must leave numbers to compute with."""
 
 ROUNDING = 1e-4
@@ -67,18 +66,6 @@ ROUNDING = 1e-4
 MOST_STEPS, ENOUGH_DIGITS = 100, 1e-12
 """To the most likely factor, and of its logarithm."""
 
-USUAL_DEVIATION, LOG_DEVIATION_OF_CAMERA = 0.03, 1.5
-"""Of the camera before anything is known: what flights show, within a factor of four."""
-
-LEAST_DEVIATION, LARGEST_DEVIATION = 1e-5, 1.0
-"""Of attitude and motion; beyond the larger one a prior says nothing."""
-
-FEWEST_FRAMES = 8
-"""Of which something can be learned of the camera."""
-
-SHARED_SHARE, FIRST_SHARED_TURN = 4.0, 1e-3
-"""Times the turn of a single link's noise, the deviation of what all links of consecutive frames turn too much. On the
-two long flights of the data they turn too much by about three times that noise."""
 
 SAME_PLACE = 0.5
 """In units, a quarter of a frame: frames that are nearer to each other show much the same."""
@@ -86,15 +73,9 @@ SAME_PLACE = 0.5
 LINK_TAIL, LEAST_ROBUST_WEIGHT = 8.0, 1e-12
 """Degrees of freedom of a link's t distribution, and what is left of the weight of a link that errs endlessly."""
 
-BEYOND_DOUBT = 3.0
-"""Deviations of its mean, from which on a camera's motion is taken to be kept up."""
-
-HEAVY_TAIL = 3.0
-"""Degrees of freedom of a motion's t distribution: a camera that keeps its heading along lanes turns at their ends."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Knowledge:
+class NoiseModel:
     """What was learned: the noise of each group of links in units of what they say, and the camera."""
 
     noise: tuple[float, float, float]  # of chain, matcher, person
@@ -106,10 +87,10 @@ class Knowledge:
     lens_root: NDArray[np.float64] = field(default_factory=lambda: LENS_FIXED)  # of the information on the lens (2, 2)
 
     @classmethod
-    def nothing(cls, system: System) -> Knowledge:
+    def initial(cls, system: System) -> NoiseModel:
         """Know nothing yet of the links of a system."""
         motion_weights = np.ones((len(system.steps), len(KIND_OF_MOTION)))
-        camera = Camera(together=_frames_of_a_place(system))
+        camera = Camera(frames_per_place=_frames_per_place(system))
         return cls((1.0, 1.0, 1.0), camera, motion_weights, np.ones(len(system.links)))
 
     @property
@@ -124,7 +105,9 @@ class Knowledge:
         tell of together, links are as good as their local noise: so the camera is let go by as much.
         """
         weights = np.sqrt(self.robust_weights) / np.array(self.noise)[groups]
-        return Weights(weights, self.camera.let_go(self.growth), self.motion_weights, self.shared_turn, self.lens_root)
+        return Weights(
+            weights, self.camera.loosened(self.growth), self.motion_weights, self.shared_turn, self.lens_root
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +127,7 @@ class Check:
         return np.asarray(np.sum(self.solution.rows.residual**2, axis=1))
 
     @cached_property
-    def known(self) -> NDArray[np.float64]:
+    def fitted_covariance(self) -> NDArray[np.float64]:
         """(L, 8, 8): J C Jᵀ."""
         rows, system = self.solution.rows, self.solution.system
         own, crossed = self.covariances
@@ -163,26 +146,26 @@ class Check:
     def redundancy(self) -> NDArray[np.float64]:
         """(L,): how much of what links measure others check."""
         ranks = self.solution.system.ranks
-        return np.asarray(np.clip(ranks - np.trace(self.known, axis1=1, axis2=2), 0.0, ranks))
+        return np.asarray(np.clip(ranks - np.trace(self.fitted_covariance, axis1=1, axis2=2), 0.0, ranks))
 
     @cached_property
     def chi2(self) -> NDArray[np.float64]:
         """(L,): how strongly links contradict all others, χ² of as many degrees as their ranks; 0 if none checks it."""
-        return self.chi2_at_full_weight(np.ones(len(self.known)))
+        return self.chi2_at_full_weight(np.ones(len(self.fitted_covariance)))
 
     def chi2_at_full_weight(self, robust_weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the same (L,) of every link as if it, and it alone, had the weight that it has lost.
 
         A wrong link loses its weight first; what is left of it contradicts nobody.
         """
-        return chi2_against_rest(self.known, self.solution.rows.residual, robust_weights)
+        return chi2_against_rest(self.fitted_covariance, self.solution.rows.residual, robust_weights)
 
     def attitude_squares(self) -> NDArray[np.float64]:
         """Return value² + posterior variance of all attitudes (N, 5), in the camera's own numbers."""
         rows, camera = self.solution.rows, self.solution.weights.camera
         own = self.covariances[0][: self.solution.system.frames]
         variance = propagate_frames(own, rows.by_frame)
-        return np.asarray((rows.attitude**2 + variance) * camera.of_attitude**2)
+        return np.asarray((rows.attitude**2 + variance) * camera.attitude_deviations**2)
 
     def motion_squares(self, motion: NDArray[np.float64], by_i: Blocks, by_j: Blocks) -> NDArray[np.float64]:
         """Return the same of motions (K, 6) and their derivatives."""
@@ -191,64 +174,13 @@ class Check:
         return np.asarray(motion**2 + variance)
 
 
-def learn_camera(check: Check, before: Knowledge) -> Knowledge:
-    """Return what one round more tells of the camera."""
-    solution = check.solution
-    system = solution.system
-    if system.frames < FEWEST_FRAMES:
-        return before
-    deviations = np.array(before.camera.deviations)
-    squares = check.attitude_squares()
-    moved = np.zeros((0, len(KIND_OF_MOTION)))
-    if len(system.steps) >= FEWEST_FRAMES:
-        motion, by_i, by_j = motions(
-            solution.maps, invert(solution.maps), system.ends[system.steps], system.family.freedom
-        )
-        moved = check.motion_squares(motion - before.camera.usual_motion, by_i, by_j)
-    motion_weights = before.motion_weights
-    for kind in range(len(deviations)):
-        of_kind, table = (
-            (kind == KIND_OF_ATTITUDE, squares) if kind in KIND_OF_ATTITUDE else (kind == KIND_OF_MOTION, moved)
-        )
-        if not len(table):
-            continue
-        chosen = table[:, of_kind]
-        if kind in KIND_OF_MOTION:
-            first = deviations[kind] if np.isfinite(deviations[kind]) else float(np.sqrt(np.median(chosen)) + 1e-3)
-            usual = (HEAVY_TAIL + 1.0) / (HEAVY_TAIL + chosen / first**2)
-            motion_weights = motion_weights.copy()
-            motion_weights[:, of_kind] = usual
-            chosen = usual * chosen
-        deviations[kind] = _most_likely_deviation(float(chosen.sum()), chosen.size)
-    return replace(before, camera=before.camera.with_deviations(deviations), motion_weights=motion_weights)
-
-
-def learn_usual_motion(solution: Solution, before: Knowledge, errors: NDArray[np.float64]) -> Knowledge:
-    """Return what is known with the motion that a camera keeps up from frame to frame, where it is beyond doubt.
-
-    Whoever pans or circles turns by much the same every time. If that had to be small, all links of consecutive frames
-    would be thought to turn alike too much, which they may by some. They err by `errors` (6,).
-    """
-    system = solution.system
-    if len(system.steps) < FEWEST_FRAMES:
-        return before
-    maps = solution.maps
-    motion, _, _ = motions(maps, invert(maps), system.ends[system.steps], system.family.freedom)
-    # Weighted as motions are: then they pull no common error out of the links.
-    usual = np.sum(before.motion_weights * motion, axis=0) / np.sum(before.motion_weights, axis=0)
-    about = 1.4826 * np.median(np.abs(motion - usual), axis=0)
-    doubt = np.hypot(about, errors) / np.sqrt(len(motion))
-    kept = np.where(np.abs(usual) > BEYOND_DOUBT * doubt, usual, 0.0)
-    return replace(before, camera=replace(before.camera, usual_motion=tuple(kept.tolist())))
-
-
-def _frames_of_a_place(system: System) -> float:
+def _frames_per_place(system: System) -> float:
     """Return in how many frames the camera moves by a quarter of a frame, on average; 1 at least."""
     moved = np.linalg.norm(system.offsets[system.steps], axis=1)
     return max(1.0, SAME_PLACE * len(moved) / max(float(moved.sum()), 1.0))
 
 
-def scatter(system: System) -> float:
+def landmark_noise(system: System) -> float:
     """Return the noise of landmarks, in units of what they say, by their scatter about the maps of their own links."""
     squares, spare = 0.0, 0.0
     for link in system.links:
@@ -259,49 +191,10 @@ def scatter(system: System) -> float:
         if scattered > ROUNDING**2 * free > 0.0:
             squares += scattered
             spare += free
-    return float(np.clip(np.sqrt(squares / spare), *EXTREMES)) if spare > 0 else 1.0
+    return float(np.clip(np.sqrt(squares / spare), *NOISE_RANGE)) if spare > 0 else 1.0
 
 
-def expected_turn(errors: NDArray[np.float64]) -> float:
-    """Return by how much links of consecutive frames that err by `errors` (6,) may turn alike too much."""
-    return SHARED_SHARE * float(errors[0]) if errors[0] > 0.0 else FIRST_SHARED_TURN
-
-
-def errors_of_steps(system: System, noise: float) -> NDArray[np.float64]:
-    """Return by how much a link of consecutive frames errs in turn, zoom, stretch and perspective (6,), as a rule."""
-    errors, measured = np.zeros(len(KIND_OF_MOTION)), _step_variances(system)
-    if measured is not None and len(measured) > TURN:
-        errors[: len(measured) - TURN] = noise * np.sqrt(measured[TURN:])
-    return errors
-
-
-def _step_variances(system: System) -> NDArray[np.float64] | None:
-    """Return how uncertain links of consecutive frames are of each direction (f,), in the median."""
-    found = []
-    for n in system.steps:
-        link = system.links[n]
-        if link.rank >= system.family.freedom:
-            rows = link.root @ system.family.by_entry.T
-            found.append(np.diag(np.linalg.inv(rows.T @ rows)))
-    return np.asarray(np.median(found, axis=0)) if found else None
-
-
-def not_stiller_than_told(knowledge: Knowledge, errors: NDArray[np.float64], count: int) -> Knowledge:
-    """Return the camera held no stiller than so many links can tell that err by `errors` (6,) each.
-
-    A variance that is learned from n numbers of variance τ² each is known to τ² √(2/n): less than that may be chance,
-    and a camera that is held too still bends a mosaic for good. Frames are no more level than they move.
-    """
-    deviations = np.array(knowledge.camera.deviations)
-    chance = errors**2 * np.sqrt(2.0 / max(count, 1))
-    for kind in np.unique(KIND_OF_MOTION):
-        if np.isfinite(deviations[kind]):
-            deviations[kind] = np.sqrt(deviations[kind] ** 2 + np.mean(chance[kind == KIND_OF_MOTION]))
-    deviations[:3] = np.maximum(deviations[:3], 0.5 * np.where(np.isfinite(deviations[4:]), deviations[4:], 0.0))
-    return replace(knowledge, camera=knowledge.camera.with_deviations(deviations))
-
-
-def learn_robust_weights(check: Check, before: Knowledge, rescaled: NDArray[np.float64] | float = 1.0) -> Knowledge:
+def learn_robust_weights(check: Check, before: NoiseModel, rescaled: NDArray[np.float64] | float = 1.0) -> NoiseModel:
     """Return how much of its weight every link keeps, if links err with the tails of a t distribution.
 
     A pair on relief, or on a strip, errs by several times what others do; it still tells something. Where another noise
@@ -310,9 +203,9 @@ def learn_robust_weights(check: Check, before: Knowledge, rescaled: NDArray[np.f
     """
     ranks = check.solution.system.ranks
     # Rounding may put it beyond, where what is known to all digits stands beside what is not known at all.
-    unknown = np.clip(np.trace(check.known, axis1=1, axis2=2), 0.0, ranks)
-    bent = rescaled * (check.squares + unknown) / before.robust_weights
-    return replace(before, robust_weights=robust_weights_of(bent, ranks))
+    uncertain = np.clip(np.trace(check.fitted_covariance, axis1=1, axis2=2), 0.0, ranks)
+    squares = rescaled * (check.squares + uncertain) / before.robust_weights
+    return replace(before, robust_weights=robust_weights_of(squares, ranks))
 
 
 def robust_weights_of(squares: NDArray[np.float64], ranks: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -321,24 +214,24 @@ def robust_weights_of(squares: NDArray[np.float64], ranks: NDArray[np.int64]) ->
 
 
 def learn_noise(
-    check: Check, groups: NDArray[np.int64], before: Knowledge, group: int, expected: float, deviation: float
+    check: Check, groups: NDArray[np.int64], before: NoiseModel, group: int, expected: float, deviation: float
 ) -> float:
     """Return s of a group of links, whose logarithm is beforehand normal about that of the one expected."""
     own = groups == group
     squares, redundancy = check.squares[own] * before.noise[group] ** 2, check.redundancy[own]
     found = expected
-    for _ in range(ROUNDS_WITHOUT_WRONG):
-        honest = squares / before.robust_weights[own] <= LARGEST_CHI2 * found**2
-        found, known = _most_likely_factor(squares[honest], redundancy[honest], expected, deviation), found
-        if found == known:
+    for _ in range(OUTLIER_ROUNDS):
+        inlier = squares / before.robust_weights[own] <= LARGEST_CHI2 * found**2
+        found, previous = _most_likely_factor(squares[inlier], redundancy[inlier], expected, deviation), found
+        if found == previous:
             break
     return found
 
 
-def learn_from_loops(check: Check, loops: NDArray[np.bool_], before: float, expected: float) -> float:
+def learn_chain_noise(check: Check, loops: NDArray[np.bool_], before: float, expected: float) -> float:
     """Return the noise of the chain, by how much loops (L,) miss what everything else foretells of them."""
     ranks = check.solution.system.ranks[loops].astype(np.float64)
-    chi2 = chi2_against_rest(check.known[loops], check.solution.rows.residual[loops], np.ones(len(ranks)))
+    chi2 = chi2_against_rest(check.fitted_covariance[loops], check.solution.rows.residual[loops], np.ones(len(ranks)))
     return _most_likely_factor(chi2 * before**2, ranks, expected, LOG_DEVIATION)
 
 
@@ -346,17 +239,17 @@ def _most_likely_factor(
     squares: NDArray[np.float64], redundancy: NDArray[np.float64], expected: float, deviation: float
 ) -> float:
     """Return s from squared residuals in units of what links say, no link counting for more than its share."""
-    told = redundancy > 1e-6
-    return _where_level(squares[told], redundancy[told], expected, deviation)
+    checked = redundancy > 1e-6
+    return _maximise_likelihood(squares[checked], redundancy[checked], expected, deviation)
 
 
 @compiled
-def _where_level(
+def _maximise_likelihood(
     squares: NDArray[np.float64], redundancy: NDArray[np.float64], expected: float, deviation: float
 ) -> float:
     """Return the s at which the likelihood is level: Newton's steps, halves where they lead out of what is left."""
     total, usual = MEAN_SHARE * redundancy.sum(), math.log(expected)
-    lowest, highest = math.log(EXTREMES[0]), math.log(EXTREMES[1])
+    lowest, highest = math.log(NOISE_RANGE[0]), math.log(NOISE_RANGE[1])
     at = min(max(usual, lowest), highest)
     for _ in range(MOST_STEPS):
         scale, slope, bend = math.exp(-2.0 * at), total + (at - usual) / deviation**2, 1.0 / deviation**2
@@ -372,19 +265,6 @@ def _where_level(
         if not lowest <= following <= highest:
             following = 0.5 * (lowest + highest)
         if abs(following - at) < ENOUGH_DIGITS:
-            return min(max(math.exp(following), EXTREMES[0]), EXTREMES[1])
+            return min(max(math.exp(following), NOISE_RANGE[0]), NOISE_RANGE[1])
         at = following
     return math.exp(at)
-
-
-def _most_likely_deviation(total: float, count: int) -> float:
-    """Return the deviation of numbers whose squares sum up to a total, by what cameras usually show."""
-
-    def slope(log_deviation: float) -> float:
-        told = count - total * np.exp(-2.0 * log_deviation)
-        return float(told + (log_deviation - np.log(USUAL_DEVIATION)) / LOG_DEVIATION_OF_CAMERA**2)
-
-    lowest, highest = np.log([LEAST_DEVIATION, LARGEST_DEVIATION])
-    if slope(lowest) >= 0.0:
-        return LEAST_DEVIATION
-    return LARGEST_DEVIATION if slope(highest) <= 0.0 else float(np.exp(brentq(slope, lowest, highest)))

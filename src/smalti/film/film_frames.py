@@ -114,7 +114,7 @@ class _Unbending:
         reduced_from_frame = np.array([[1.0, 0.0, -left], [0.0, 1.0, -top], [0.0, 0.0, 1.0]]) @ held_from_frame
         pixels = np.stack(np.meshgrid(np.arange(columns), np.arange(rows)), axis=-1).reshape(-1, 2).astype(np.float64)
         straight = project_points(invert_homographies(reduced_from_frame), pixels)
-        seen = project_points(held_from_frame, lens.bend(straight)).reshape(rows, columns, 2)
+        seen = project_points(held_from_frame, lens.distort(straight)).reshape(rows, columns, 2)
         return cls(seen.astype(np.float32), reduced_from_frame)
 
     @property

@@ -64,7 +64,7 @@ def tell_story(project: Project, part: int, most_steps: int) -> Story:
     states = []
     for count in [0, *spread_answers(len(accepted), most_steps)]:
         estimate = state.start.replay(accepted[:count]).estimate
-        maps, is_placed = _seen_from(estimate, reference, numbers, place, finished)
+        maps, is_placed = _relative_to_references(estimate, reference, numbers, place, finished)
         newest = told[count - 1] if count else None
         states.append(State(maps, is_placed, count, newest, residuals.rms_px(maps, is_placed)))
     everywhere = np.ones(len(finished), dtype=np.bool_)
@@ -96,7 +96,7 @@ def _read_placements(project: Project, part: int) -> list[Placement]:
     return own
 
 
-def _seen_from(
+def _relative_to_references(
     estimate: Estimate,
     reference: int,
     numbers: Sequence[int],
@@ -141,7 +141,7 @@ class LoopResiduals:
             return None
         i, j = self._ends.T
         i_from_j = (np.linalg.inv(maps)[i] @ maps[j])[self._loop]
-        mapped = project_points(i_from_j, self._lens.straighten(self._points_j)[:, None])[:, 0]
-        distances = self._lens.bend(mapped) - self._points_i
+        mapped = project_points(i_from_j, self._lens.undistort(self._points_j)[:, None])[:, 0]
+        distances = self._lens.distort(mapped) - self._points_i
         squares = np.bincount(self._loop, np.sum(distances**2, axis=1)) / np.bincount(self._loop)
         return float(np.sqrt(np.mean(squares[held])))

@@ -29,7 +29,7 @@ RIM_STEPS = 32
 """Points a side of a bent rim: between them it strays from a polygon by a thousandth of how far the side bends."""
 
 NEWTON_STEPS = 12
-SETTLED = 1e-12
+SMALLEST_STEP = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Lens:
         sides = [
             start + along * (end - start) for start, end in zip(corners, np.roll(corners, -1, axis=0), strict=True)
         ]
-        return self.straighten(np.concatenate(sides))
+        return self.undistort(np.concatenate(sides))
 
     @property
     def stretch(self) -> float:
@@ -106,7 +106,7 @@ class Lens:
             "formula": FORMULA,
         }
 
-    def straighten(self, points: Points) -> Points:
+    def undistort(self, points: Points) -> Points:
         """Return where points (..., 2) that are seen in a frame would be without distortion, px."""
         if self.is_undistorted:
             return np.asarray(points, dtype=np.float64)
@@ -115,7 +115,7 @@ class Lens:
         undistorted: Points = offset * (1.0 + squared * (self.k1 + squared * self.k2)) * self.unit + self.outline.centre
         return undistorted
 
-    def bend(self, points: Points) -> Points:
+    def distort(self, points: Points) -> Points:
         """Return where straight points (..., 2) are seen in a frame, px: the inverse of `straighten`.
 
         Beyond the distance up to which the distortion is one to one, the farthest place that is seen stands for them.
@@ -124,7 +124,7 @@ class Lens:
         if self.is_undistorted:
             return points
         distorted = np.empty((points.size // 2, 2))
-        _bend(np.ascontiguousarray(points.reshape(-1, 2)), *self.numbers, distorted)
+        _distort(np.ascontiguousarray(points.reshape(-1, 2)), *self.numbers, distorted)
         return distorted.reshape(points.shape)
 
     def slopes(self, points: Points) -> NDArray[np.float64]:
@@ -137,13 +137,11 @@ class Lens:
         return slopes
 
 
-def straighten_landmarks(landmarks: Landmarks, lens: Lens) -> Landmarks:
+def undistort_landmarks(landmarks: Landmarks, lens: Lens) -> Landmarks:
     """Return landmarks with their straight places in both frames."""
     if lens.is_undistorted:
         return landmarks
-    return replace(
-        landmarks, points_i=lens.straighten(landmarks.points_i), points_j=lens.straighten(landmarks.points_j)
-    )
+    return replace(landmarks, points_i=lens.undistort(landmarks.points_i), points_j=lens.undistort(landmarks.points_j))
 
 
 @compiled
@@ -170,7 +168,7 @@ def distort_radius(undistorted: float, k1: float, k2: float) -> float:
             break
         step = value / slope
         radius = min(max(radius - step, 0.0), farthest)
-        if abs(step) <= SETTLED:
+        if abs(step) <= SMALLEST_STEP:
             break
     return radius
 
@@ -189,7 +187,7 @@ def distort_point(
 
 
 @compiled
-def _bend(
+def _distort(
     points: NDArray[np.float64],
     centre_x: float,
     centre_y: float,

@@ -13,7 +13,7 @@ from smalti.compiled import compiled
 
 Blocks = NDArray[np.float64]
 
-WHOLE = 8
+FAST_SIZE = 8
 """The size of the blocks that this is fast for: that of a homography."""
 
 
@@ -26,7 +26,7 @@ def add_product(
     Only those rows of the result, and those columns of the left block, that are not zero: from, up to.
     """
     for a in range(rows[0], rows[1]):
-        if target.shape[2] == WHOLE:
+        if target.shape[2] == FAST_SIZE:
             s0, s1, s2, s3 = target[t, a, 0], target[t, a, 1], target[t, a, 2], target[t, a, 3]
             s4, s5, s6, s7 = target[t, a, 4], target[t, a, 5], target[t, a, 6], target[t, a, 7]
             for c in range(inner[0], inner[1]):
@@ -54,7 +54,7 @@ def add_transposed_product(
 ) -> None:
     """Add the transpose of block m of `left` times block n of `right` to block t of `target`."""
     for a in range(rows[0], rows[1]):
-        if target.shape[2] == WHOLE:
+        if target.shape[2] == FAST_SIZE:
             s0, s1, s2, s3 = target[t, a, 0], target[t, a, 1], target[t, a, 2], target[t, a, 3]
             s4, s5, s6, s7 = target[t, a, 4], target[t, a, 5], target[t, a, 6], target[t, a, 7]
             for c in range(inner[0], inner[1]):

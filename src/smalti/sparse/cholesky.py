@@ -18,10 +18,10 @@ RIGHT_SIDES_AT_ONCE = 64
 """Right-hand sides that one thread solves together: enough to fill vectors, few enough to stay in cache."""
 
 
-LEAST_LEFT = 1e-14
+LEAST_PIVOT_SHARE = 1e-14
 """More than rounding."""
 
-ENOUGH_LEFT = 1e-11
+ACCURATE_PIVOT_SHARE = 1e-11
 """Enough to be accurate; below it, `orthogonal.py` is."""
 
 
@@ -37,7 +37,7 @@ class BlockCholesky:
     """A matrix of k×k blocks and its factor."""
 
     def __init__(
-        self, pattern: Pattern, diagonal: Blocks, off_diagonal: Blocks, *, least_left: float = LEAST_LEFT
+        self, pattern: Pattern, diagonal: Blocks, off_diagonal: Blocks, *, least_pivot_share: float = LEAST_PIVOT_SHARE
     ) -> None:
         """Factorise the matrix with `diagonal` (n, k, k) and blocks (first, second) of the pattern's edges.
 
@@ -61,7 +61,7 @@ class BlockCholesky:
             self.active,
             self._lower,
             self._pivot_inverse,
-            least_left,
+            least_pivot_share,
         )
         if failed >= 0:
             raise NotPositiveDefiniteError(int(pattern.node_at[failed]))
@@ -154,7 +154,7 @@ def _factorise(
     active: Indices,
     lower: Blocks,
     pivot_inverse: Blocks,
-    least_left: float,
+    least_pivot_share: float,
 ) -> int:
     """Turn the blocks below the diagonal into the factor's, left-looking; return where a pivot fails, or -1."""
     nodes, k = diagonal.shape[0], diagonal.shape[1]
@@ -176,7 +176,7 @@ def _factorise(
             for slot in range(mine + 1, column_start[earlier + 1]):
                 row = slot_row[slot]
                 add_product(lower, slot_of_row[row], lower, slot, turned, 0, (active[row, 0], active[row, 1]), every)
-        if not _invert_pivot(pivot, diagonal, node_at[column], pivot_inverse, column, least_left):
+        if not _invert_pivot(pivot, diagonal, node_at[column], pivot_inverse, column, least_pivot_share):
             return column
         transpose(turned, 0, pivot_inverse, column, 1.0)
         for slot in range(first, last):
@@ -193,7 +193,7 @@ def _factorise(
 
 @compiled
 def _invert_pivot(
-    pivot: Blocks, diagonal: Blocks, node: int, pivot_inverse: Blocks, column: int, least_left: float
+    pivot: Blocks, diagonal: Blocks, node: int, pivot_inverse: Blocks, column: int, least_pivot_share: float
 ) -> bool:
     """Replace `pivot` by its Cholesky factor and write that factor's inverse; tell whether it has one."""
     k = pivot.shape[1]
@@ -206,7 +206,7 @@ def _invert_pivot(
         total = pivot[0, a, a]
         for c in range(a):
             total -= pivot[0, a, c] * pivot[0, a, c]
-        if not total > least_left * diagonal[node, a, a]:
+        if not total > least_pivot_share * diagonal[node, a, a]:
             return False
         pivot_inverse[column, a, a] = 1.0 / np.sqrt(total)
     for b in range(k):

@@ -77,15 +77,15 @@ def _elimination_order(nodes: int, edges: Indices) -> Indices:
     degree = np.bincount(edges.ravel(), minlength=nodes)
     consecutive = np.abs(edges[:, 0] - edges[:, 1]) == 1
     to_neighbours = np.bincount(edges[consecutive].ravel(), minlength=nodes)
-    passing_on = (degree == 2) & (to_neighbours == 2)
+    interior = (degree == 2) & (to_neighbours == 2)
     numbers = np.arange(nodes, dtype=np.int64)
-    last_knot = np.maximum.accumulate(np.where(passing_on, -1, numbers))
+    last_knot = np.maximum.accumulate(np.where(interior, -1, numbers))
     within = numbers - last_knot  # 1, 2, … within a stretch, 0 at a knot
     level = within & -within  # the largest power of two that divides the number
-    stretches = numbers[passing_on][np.argsort(level[passing_on], kind="stable")]
-    knots = numbers[~passing_on]
+    stretches = numbers[interior][np.argsort(level[interior], kind="stable")]
+    knots = numbers[~interior]
     # A stretch that was eliminated joins the knots at its two ends.
-    between = passing_on[edges].any(axis=1)
+    between = interior[edges].any(axis=1)
     joined = np.column_stack([knots[:-1], knots[1:]])[np.diff(knots) > 1]
     between_knots = np.searchsorted(knots, np.concatenate([edges[~between], joined]))
     return np.concatenate([stretches, knots[_fewest_neighbours_order(len(knots), between_knots)]])
@@ -125,7 +125,7 @@ def _analyse(nodes: int, start: Indices, after: Indices) -> tuple[Indices, Indic
     parent = np.full(nodes, -1, dtype=np.int64)
     first_child = np.full(nodes, -1, dtype=np.int64)
     next_sibling = np.full(nodes, -1, dtype=np.int64)
-    seen = np.full(nodes, -1, dtype=np.int64)
+    marked = np.full(nodes, -1, dtype=np.int64)
     count = 0
     for column in range(nodes):
         if count + nodes > len(rows):
@@ -136,16 +136,16 @@ def _analyse(nodes: int, start: Indices, after: Indices) -> tuple[Indices, Indic
         first = count
         for t in range(start[column], start[column + 1]):
             row = after[t]
-            if seen[row] != column:
-                seen[row] = column
+            if marked[row] != column:
+                marked[row] = column
                 rows[count] = row
                 count += 1
         child = first_child[column]
         while child >= 0:
             for t in range(column_start[child], column_start[child + 1]):
                 row = rows[t]
-                if row != column and seen[row] != column:
-                    seen[row] = column
+                if row != column and marked[row] != column:
+                    marked[row] = column
                     rows[count] = row
                     count += 1
             child = next_sibling[child]
