@@ -124,13 +124,13 @@ def test_nothing_is_claimed_of_motion_before_it_was_learned():
 
 def test_frames_that_show_the_same_place_say_once_that_they_are_level():
     slow = (0.01, 0.01, 0.01, 0.1, 1e-4, 1e-4, 1e-4)
-    apart, together = Camera(slow), Camera(slow, together=20.0)
+    apart, together = Camera(slow), Camera(slow, frames_per_place=20.0)
     np.testing.assert_allclose(apart.attitude_deviations, 0.01)
     # Neighbours correlate by 0.95; those of a camera that moves as much as it is held off level do not.
     np.testing.assert_allclose(together.attitude_deviations, 0.01 * np.sqrt(1.95 / 0.05))
     quick = (0.01, 0.01, 0.01, 0.1, 0.02, 0.02, math.inf)
-    np.testing.assert_allclose(Camera(quick, together=20.0).attitude_deviations, 0.01)
-    assert (Camera((math.inf,) * 7, together=20.0).attitude_deviations == math.inf).all()
+    np.testing.assert_allclose(Camera(quick, frames_per_place=20.0).attitude_deviations, 0.01)
+    assert (Camera((math.inf,) * 7, frames_per_place=20.0).attitude_deviations == math.inf).all()
 
 
 def test_the_directions_of_the_kernel_are_those_of_the_basis():

@@ -1,4 +1,10 @@
-"""TODO"""
+"""Learn the deviations of the camera priors (`camera_priors.py`) from a solution.
+
+By expectation maximisation, the variance of a kind of attitude or motion is the mean of value² + posterior variance.
+`learn_camera` does one round from the deviations before. The fixed point is the restricted maximum likelihood.
+`learn_mean_motion` learns the motion about which motions deviate. `limit_camera_precision` keeps the deviations above
+what the links can resolve. `step_errors` and `expected_shared_turn` give the errors of links of consecutive frames.
+"""
 
 from __future__ import annotations
 
@@ -15,27 +21,30 @@ from smalti.engine.variance_components import Check, NoiseModel
 from smalti.geometry.homographies import invert
 
 USUAL_DEVIATION, LOG_DEVIATION_OF_CAMERA = 0.03, 1.5
-"""Of the camera before anything is known: what flights show, within a factor of four."""
+"""The prior on a deviation: its most likely value, and the deviation of its logarithm. The flights of the
+data agree with it within a factor of four."""
 
 LEAST_DEVIATION, LARGEST_DEVIATION = 1e-5, 1.0
-"""Of attitude and motion; beyond the larger one a prior says nothing."""
+"""Limits of the deviations of attitude and motion. A prior with the larger one has no effect."""
 
 FEWEST_FRAMES = 8
-"""Of which something can be learned of the camera."""
+"""The camera is learned from at least so many frames."""
 
 SHARED_SHARE, FIRST_SHARED_TURN = 4.0, 1e-3
-"""Times the turn of a single link's noise, the deviation of what all links of consecutive frames turn too much. On the
-two long flights of the data they turn too much by about three times that noise."""
+"""The prior deviation of the turn that all links of consecutive frames share, as a multiple of the turn in a single
+link's noise; and its value where that noise is unknown. On the two long flights of the data the shared turn is about
+three times that noise."""
 
 SIGNIFICANT_DEVIATIONS = 3.0
-"""Deviations of its mean, from which on a camera's motion is taken to be kept up."""
+"""A mean motion counts if it is larger than so many of its standard deviations."""
 
 HEAVY_TAIL = 3.0
-"""Degrees of freedom of a motion's t distribution: a camera that keeps its heading along lanes turns at their ends."""
+"""Degrees of freedom of a motion's t distribution. Its tails are heavy because a camera that keeps its heading along
+lanes turns at their ends."""
 
 
 def learn_camera(check: Check, before: NoiseModel) -> NoiseModel:
-    """Return what one round more tells of the camera."""
+    """Return the noise model after one round of learning the camera's deviations."""
     solution = check.solution
     system = solution.system
     if system.frames < FEWEST_FRAMES:
@@ -67,17 +76,17 @@ def learn_camera(check: Check, before: NoiseModel) -> NoiseModel:
 
 
 def learn_mean_motion(solution: Solution, before: NoiseModel, errors: NDArray[np.float64]) -> NoiseModel:
-    """Return what is known with the motion that a camera keeps up from frame to frame, where it is beyond doubt.
+    """Return the noise model with the mean motion of the camera, where it is significant.
 
-    Whoever pans or circles turns by much the same every time. If that had to be small, all links of consecutive frames
-    would be thought to turn alike too much, which they may by some. They err by `errors` (6,).
+    A camera that pans or circles turns by about the same angle every time. Without a mean motion, this turn would be
+    attributed to the shared error of links. `errors` (6,) are the deviations of links of consecutive frames.
     """
     system = solution.system
     if len(system.steps) < FEWEST_FRAMES:
         return before
     maps = solution.maps
     motion, _, _ = motions(maps, invert(maps), system.ends[system.steps], system.family.freedom)
-    # Weighted as motions are: then they pull no common error out of the links.
+    # With the weights of the motions, so that these do not pull a shared error out of the links.
     usual = np.sum(before.motion_weights * motion, axis=0) / np.sum(before.motion_weights, axis=0)
     about = 1.4826 * np.median(np.abs(motion - usual), axis=0)
     mean_error = np.hypot(about, errors) / np.sqrt(len(motion))
@@ -86,10 +95,11 @@ def learn_mean_motion(solution: Solution, before: NoiseModel, errors: NDArray[np
 
 
 def limit_camera_precision(noise_model: NoiseModel, errors: NDArray[np.float64], count: int) -> NoiseModel:
-    """Return the camera held no stiller than so many links can tell that err by `errors` (6,) each.
+    """Return the noise model with camera deviations no smaller than `count` links with errors (6,) can resolve.
 
-    A variance that is learned from n numbers of variance τ² each is known to τ² √(2/n): less than that may be chance,
-    and a camera that is held too still bends a mosaic for good. Frames are no more level than they move.
+    A variance learned from n numbers of variance τ² each has a standard error of τ² √(2/n). A smaller variance may be
+    chance, and too strong a camera prior bends a mosaic permanently. Attitudes deviate at least half as much as
+    motions.
     """
     deviations = np.array(noise_model.camera.deviations)
     chance = errors**2 * np.sqrt(2.0 / max(count, 1))
@@ -101,7 +111,7 @@ def limit_camera_precision(noise_model: NoiseModel, errors: NDArray[np.float64],
 
 
 def step_errors(system: System, noise: float) -> NDArray[np.float64]:
-    """Return by how much a link of consecutive frames errs in turn, zoom, stretch and perspective (6,), as a rule."""
+    """Return the median deviations (6,) of a link of consecutive frames in turn, zoom, stretch and perspective."""
     errors, measured = np.zeros(len(KIND_OF_MOTION)), _step_variances(system)
     if measured is not None and len(measured) > TURN:
         errors[: len(measured) - TURN] = noise * np.sqrt(measured[TURN:])
@@ -109,12 +119,12 @@ def step_errors(system: System, noise: float) -> NDArray[np.float64]:
 
 
 def expected_shared_turn(errors: NDArray[np.float64]) -> float:
-    """Return by how much links of consecutive frames that err by `errors` (6,) may turn alike too much."""
+    """Return the prior deviation of the shared turn, given the errors (6,) of links of consecutive frames."""
     return SHARED_SHARE * float(errors[0]) if errors[0] > 0.0 else FIRST_SHARED_TURN
 
 
 def _step_variances(system: System) -> NDArray[np.float64] | None:
-    """Return how uncertain links of consecutive frames are of each direction (f,), in the median."""
+    """Return the median variances (f,) of links of consecutive frames, by direction; None if no link determines all."""
     found = []
     for n in system.steps:
         link = system.links[n]
@@ -125,7 +135,7 @@ def _step_variances(system: System) -> NDArray[np.float64] | None:
 
 
 def _most_likely_deviation(total: float, count: int) -> float:
-    """Return the deviation of numbers whose squares sum up to a total, by what cameras usually show."""
+    """Return the most likely deviation of `count` numbers whose squares sum to `total`, under its prior."""
 
     def slope(log_deviation: float) -> float:
         excess = count - total * np.exp(-2.0 * log_deviation)

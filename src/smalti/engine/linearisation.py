@@ -1,4 +1,11 @@
-"""TODO"""
+"""The least-squares problem linearised at some maps: residuals of links and of the camera priors, and derivatives.
+
+Maps move by H ← H exp(δ). Links cost |R e|² (`link_rows.py`). The attitude of every frame and the motion between
+consecutive frames cost their squares over the camera's variances (`camera_priors.py`).
+
+`Weights` says how much each term counts and `Rowset` holds the terms. `linearise` computes them exactly, `extrapolate`
+to first order. Kernels come last.
+"""
 
 from __future__ import annotations
 
@@ -19,37 +26,37 @@ from smalti.records import Homographies
 from smalti.sparse.block_products import Blocks
 
 FIXED_DEVIATION = 1e-6
-"""The deviation of what is not to move."""
+"""The standard deviation of a parameter that must not move."""
 
 LENS_FIXED = np.eye(COEFFICIENTS) / FIXED_DEVIATION
 
 NEAREST_HORIZON = 0.9
-"""Of the depth at the centre of a frame, by which it may change towards a corner."""
+"""The largest change of depth from the centre of a frame to a corner, as a share of the depth at the centre."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weights:
-    """How much everything counts: links by their noise, the camera's attitude and motion."""
+    """The weights of links, attitudes and motions."""
 
     links: NDArray[np.float64]  # (L,): 1/s of each link
     camera: Camera
     motion_weights: NDArray[
         np.float64
     ]  # (K, 6): weights of the motion of consecutive frames, below 1 where it is out of the usual
-    shared_turn: float = 1e-3  # the deviation of the turn that all links of consecutive frames measure too much
-    lens_root: NDArray[np.float64] = field(default_factory=lambda: LENS_FIXED)  # of the information on the lens (2, 2)
+    shared_turn: float = 1e-3  # deviation of the turn by which all links of consecutive frames err
+    lens_root: NDArray[np.float64] = field(default_factory=lambda: LENS_FIXED)  # (2, 2): of the information on the lens
 
 
 @dataclass(frozen=True, eq=False)
 class Rowset:
-    """Everything that is to be small, in units of its deviation, and its derivatives at some maps."""
+    """All residuals, in units of their deviations, and their derivatives at some maps; f is the family's freedom."""
 
     residual: NDArray[np.float64]  # (L, 8) of links
     by_i: NDArray[np.float64]  # (L, 8, f)
     by_j: NDArray[np.float64]
-    by_shared: NDArray[np.float64]  # (L, 8, s), by the directions of the common node that mean something
-    shared: NDArray[np.float64]  # (f,) or (0,): what that node costs, and the root of the information on it (f, f)
-    shared_root: NDArray[np.float64]
+    by_shared: NDArray[np.float64]  # (L, 8, s), by the directions that the shared node uses
+    shared: NDArray[np.float64]  # (f,) or (0,): residual of the shared node
+    shared_root: NDArray[np.float64]  # (f, f): root of the prior information on it
     attitude: NDArray[np.float64]  # (N, 5)
     by_frame: NDArray[np.float64]  # (N, 5, f)
     motion: NDArray[np.float64]  # (K, 6)
@@ -58,13 +65,13 @@ class Rowset:
 
     @cached_property
     def cost(self) -> float:
-        """The sum of squares."""
+        """The sum of squared residuals."""
         of_camera = np.sum(self.attitude**2) + np.sum(self.motion**2)
         return float(np.sum(self.residual**2) + of_camera + np.sum(self.shared**2))
 
 
 def linearise(system: System, weights: Weights, node_maps: Homographies) -> Rowset | None:
-    """Return everything at some maps, None if no camera makes them."""
+    """Return all residuals and derivatives at the maps of all nodes; None if no camera makes such maps."""
     if not are_possible(system, node_maps):
         return None
     maps = node_maps[: system.frames]
@@ -128,12 +135,12 @@ def linearise(system: System, weights: Weights, node_maps: Homographies) -> Rows
 
 
 def are_possible(system: System, node_maps: Homographies) -> bool:
-    """Tell whether a camera makes these maps: all frames seen from above, and whole."""
+    """Tell whether a camera can make these maps: no frame is mirrored, and no horizon crosses a frame."""
     return _are_possible(node_maps[: system.frames], *system.corner_reach)
 
 
 def extrapolate(system: System, rows: Rowset, increments: NDArray[np.float64]) -> Rowset:
-    """Return the rows after small increments of all nodes (n, f), as their derivatives foretell them."""
+    """Return the rows after small increments of all nodes (n, f), to first order."""
     (i, j), (before, after) = system.ends.T, system.step_ends.T
     residual = _add_moves(_add_moves(rows.residual, rows.by_i, i, increments), rows.by_j, j, increments)
     motion = rows.motion
@@ -150,23 +157,23 @@ def extrapolate(system: System, rows: Rowset, increments: NDArray[np.float64]) -
 
 
 def turn_alone(common: Homographies) -> Homographies:
-    """Return the map of the common node (3, 3): what links of consecutive frames turn too much."""
+    """Return the turn of the shared node's map (3, 3), without the lens' coefficients."""
     turned = common.copy()
     turned[2, :2] = 0.0
     return turned
 
 
 def lens_change(common: Homographies) -> NDArray[np.float64]:
-    """Return by how much the lens' coefficients (2,) differ from those that links were fitted with at first.
+    """Return by how much the lens' coefficients (2,) differ from those that links were first fitted with.
 
-    The common node keeps them where a map has its perspective.
+    The shared node stores them in the place of a map's perspective.
     """
     return common[2, :2]
 
 
 @compiled
 def _are_possible(maps: NDArray[np.float64], half_width: float, half_height: float) -> bool:
-    """Tell whether all frames are seen from above, and whole."""
+    """Tell whether no frame is mirrored and no horizon crosses a frame."""
     for n in range(len(maps)):
         corner = maps[n, 2, 2]
         if not corner > 0.0:
@@ -189,7 +196,7 @@ def _are_possible(maps: NDArray[np.float64], half_width: float, half_height: flo
 def _add_moves(
     values: NDArray[np.float64], by_node: Blocks, node: NDArray[np.int64], increments: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return rows after the increments of one node each."""
+    """Return rows (n, r) moved by the increments of one node each."""
     moved = values.copy()
     for n in range(len(values)):
         for row in range(values.shape[1]):
@@ -200,7 +207,7 @@ def _add_moves(
 
 @compiled
 def _weigh_attitudes(values: NDArray[np.float64], by_frame: Blocks, strength: NDArray[np.float64]) -> None:
-    """Count attitudes and their derivatives in units of their deviations, in place."""
+    """Scale attitudes and their derivatives to units of their deviations, in place; `strength` is 1 / deviation."""
     for n in range(len(values)):
         for row in range(values.shape[1]):
             values[n, row] *= strength[row]
@@ -217,7 +224,7 @@ def _weigh_motions(
     motion_weights: NDArray[np.float64],
     strength: NDArray[np.float64],
 ) -> None:
-    """Count motions about the usual one, and their derivatives, in units of their deviations, in place."""
+    """Scale motions about the mean one, and their derivatives, to units of their deviations, in place."""
     for n in range(len(values)):
         for row in range(values.shape[1]):
             scale = math.sqrt(motion_weights[n, row]) * strength[row]

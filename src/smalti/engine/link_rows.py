@@ -1,4 +1,16 @@
-"""TODO"""
+"""The residuals of links and their exact derivatives, as one compiled kernel.
+
+A link costs |R e|² (`links.py`), with e = the eight entries of M - I and M = B Ĝ⁻¹ H_i⁻¹ H_j, normalised to a 1 in its
+corner. Maps move by H ← H exp(δ). For a direction X, M changes
+
+- by M X for frame j,
+- by -B Ĝ⁻¹ X H_i⁻¹ H_j for frame i,
+- by X M for the error B that links share (`equations.py`),
+
+each time minus M times the change of the corner.
+
+`linearise_links` comes first. The helpers after it differentiate one row and convert it to the basis of increments.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +22,7 @@ from numpy.typing import NDArray
 from smalti.compiled import compiled
 
 SMALLEST_CORNER = 0.02
-"""Of a link's M: below that its frames see each other from behind."""
+"""The smallest corner of a link's M. Below it, one frame lies behind the camera of the other."""
 
 
 @compiled
@@ -25,12 +37,12 @@ def linearise_links(
     common: NDArray[np.float64],
     freedom: int,
 ) -> tuple[bool, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return whether all is finite, R e (L, 8), its derivatives (L, 8, f) by i and j and (L, 8) by the common turn."""
+    """Return whether all is finite, R e (L, 8), its derivatives by i and j (L, 8, f) and by the shared turn (L, 8)."""
     links = len(ends)
     residual, by_shared = np.zeros((links, 8)), np.zeros((links, 8))
     by_i, by_j = np.zeros((links, 8, freedom)), np.zeros((links, 8, freedom))
     relative, m, left = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
-    root = np.zeros((3, 3))  # a row of R by the entries of M; what it says of the corner stays 0
+    root = np.zeros((3, 3))  # one row of R, by the entries of M; its entry for the corner stays 0
     for n in range(links):
         i, j = ends[n]
         _multiply(inverses[i], maps[j], relative)
@@ -47,7 +59,7 @@ def linearise_links(
             return False, residual, by_i, by_j, by_shared
         in_front = corner > SMALLEST_CORNER
         if not in_front:
-            # Frames that see each other from behind are as far off as they can be, and are led back from there.
+            # Behind the camera, the residual stays finite and its gradient leads back to the front.
             corner = SMALLEST_CORNER
         for a in range(3):
             for b in range(3):
@@ -63,7 +75,7 @@ def linearise_links(
             residual[n, a] = off
             if not in_front:
                 scaled = 0.0
-            # By the entries of the increments first: the element (k, q) of Δ moves little of M.
+            # First by the entries of Δ: the entry (k, q) changes only column q of M Δ.
             j0, j1, j2 = _entries_of_j(root, m, 0, scaled)
             j3, j4, j5 = _entries_of_j(root, m, 1, scaled)
             j6, j7, _ = _entries_of_j(root, m, 2, scaled)
@@ -84,7 +96,7 @@ def linearise_links(
 def _entries_of_j(
     root: NDArray[np.float64], m: NDArray[np.float64], k: int, scaled: float
 ) -> tuple[float, float, float]:
-    """Return how a row moves with the row k of Δ_j: by M Δ, less M times its corner."""
+    """Return the derivatives of a row by the row k of Δ_j, of M Δ minus M times its corner."""
     x, y, w = m[0, k], m[1, k], m[2, k]
     return (
         root[0, 0] * x + root[1, 0] * y + root[2, 0] * w,
@@ -97,7 +109,7 @@ def _entries_of_j(
 def _entries_of_i(
     root: NDArray[np.float64], left: NDArray[np.float64], relative: NDArray[np.float64], k: int, scaled: float
 ) -> tuple[float, float, float]:
-    """Return how a row moves with the row k of Δ_i: by what is left of Δ, Δ and the relative map."""
+    """Return the derivatives of a row by the row k of Δ_i: of `left` Δ `relative` minus M times its corner."""
     x, y, w = left[0, k], left[1, k], left[2, k]
     s = root[0, 0] * x + root[1, 0] * y + root[2, 0] * w
     t = root[0, 1] * x + root[1, 1] * y + root[2, 1] * w
@@ -123,7 +135,7 @@ def _write_directions(
     d20: float,
     d21: float,
 ) -> None:
-    """Write derivatives by the directions of `geometry.maps.BASIS` from those by the entries of Δ."""
+    """Write derivatives by the directions of `homographies.BASIS`, given those by the entries of Δ."""
     freedom = target.shape[2]
     target[n, row, 0], target[n, row, 1] = d02, d12
     if freedom > 2:

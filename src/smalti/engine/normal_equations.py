@@ -1,4 +1,8 @@
-"""TODO"""
+"""The normal equations JᵀJ and Jᵀr of linearised rows, as sparse blocks, and the gauge.
+
+`normal_equations` adds up links, motions, the shared node and attitudes, in this order. `fix_gauge` fixes one frame of
+every connected part. Kernels come last.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,14 @@ from smalti.engine.linearisation import Rowset
 from smalti.sparse.block_products import Blocks, add_transposed_product
 
 GAUGE_DIRECTIONS = 3
-"""Directions in which one frame of every part is held: place and turn."""
+"""The directions in which one frame of every part is fixed: position (2) and turn."""
 
 WEAK_DEVIATIONS = np.array([1e4, 1e4, 6.0, 3.0, 1.0, 1.0, 1.0, 1.0])
-"""Of the increments of frames, so weak that they matter only where nothing else says anything."""
+"""Prior deviations of a frame's increments, so weak that they matter only where nothing else determines them."""
 
 
 def normal_equations(system: System, rows: Rowset) -> tuple[Blocks, Blocks, NDArray[np.float64]]:
-    """Return JᵀJ, blocks (n, f, f) on the diagonal and (e, f, f) an edge of the pattern, and Jᵀr (n, f)."""
+    """Return JᵀJ as blocks on the diagonal (n, f, f) and per edge of the pattern (e, f, f), and Jᵀr (n, f)."""
     freedom, frames = system.family.freedom, system.frames
     diagonal = np.zeros((system.nodes, freedom, freedom))
     off_diagonal = np.zeros((len(system.ends) + len(system.shared_ends), freedom, freedom))
@@ -56,7 +60,7 @@ def normal_equations(system: System, rows: Rowset) -> tuple[Blocks, Blocks, NDAr
 
 
 def fix_gauge(system: System, diagonal: Blocks) -> None:
-    """Hold one frame of every part in place and turn, as strongly as its own links do."""
+    """Fix position and turn of one frame of every part, as strongly as its own links do, in place."""
     fixed = np.arange(min(GAUGE_DIRECTIONS, system.family.freedom))
     diagonal[system.references[:, None], fixed, fixed] *= 2.0
 
@@ -72,7 +76,7 @@ def accumulate(
     off_diagonal: NDArray[np.float64],
     gradient: NDArray[np.float64],
 ) -> None:
-    """Add JᵀJ and Jᵀr of rows that join two frames each, in their order; `number` is that of the link's block."""
+    """Add JᵀJ and Jᵀr of rows that join two frames each, in their order; `number` (n,) is the edge of each."""
     every, rows = (0, by_i.shape[2]), (0, by_i.shape[1])
     for n in range(len(ends)):
         i, j = ends[n, 0], ends[n, 1]
@@ -100,7 +104,7 @@ def _accumulate_shared(
     off_diagonal: NDArray[np.float64],
     gradient: NDArray[np.float64],
 ) -> None:
-    """Add what rows say of what they have in common, which is the last node."""
+    """Add the terms of the shared node, which is the last one, and its blocks with the frames."""
     node, freedom = len(diagonal) - 1, by_i.shape[2]
     for n in sharing:
         i, j = slot[ends[n, 0]], slot[ends[n, 1]]
@@ -123,7 +127,7 @@ def _accumulate_attitudes(
     diagonal: Blocks,
     gradient: NDArray[np.float64],
 ) -> None:
-    """Add what attitudes say of every frame, and the little that holds what nothing says anything of."""
+    """Add the terms of attitudes, and the weak prior on every frame's increments."""
     every, rows = (0, by_frame.shape[2]), (0, by_frame.shape[1])
     for n in range(len(by_frame)):
         add_transposed_product(diagonal, n, by_frame, n, by_frame, n, every, rows)
