@@ -1,7 +1,8 @@
-"""Products of single blocks: the innermost loops of everything that factorises.
+"""Products of single blocks: the innermost loops of all factorisations.
 
-Each row of a product is a sum of rows, eight numbers side by side in variables of their own: that is what the compiler
-turns into vectors. Inner products of two rows, or loops over the eight, it does not. Terms are added in a fixed order.
+Each row of a product is a sum of rows. Its eight numbers are eight local variables, which the compiler turns into
+vectors. It does not do so for inner products of two rows, or for loops over the eight. Terms are added in a fixed
+order.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from smalti.compiled import compiled
 Blocks = NDArray[np.float64]
 
 FAST_SIZE = 8
-"""The size of the blocks that this is fast for: that of a homography."""
+"""The size of blocks that has a fast path: that of a homography."""
 
 
 @compiled
@@ -23,7 +24,7 @@ def add_product(
 ) -> None:
     """Add block m of `left` times block n of `right` to block t of `target`.
 
-    Only those rows of the result, and those columns of the left block, that are not zero: from, up to.
+    `rows` is the range of rows of the result, and `inner` that of columns of the left block, that are not zero.
     """
     for a in range(rows[0], rows[1]):
         if target.shape[2] == FAST_SIZE:
@@ -78,7 +79,7 @@ def add_transposed_product(
 
 @compiled
 def transpose(target: Blocks, t: int, block: Blocks, n: int, sign: float) -> None:
-    """Write the transpose of block n, times a sign, to block t of `target`."""
+    """Write the transpose of block n times `sign` to block t of `target`."""
     for a in range(block.shape[1]):
         for b in range(block.shape[2]):
             target[t, b, a] = sign * block[n, a, b]

@@ -1,8 +1,11 @@
-"""Sparse Cholesky factor of a symmetric matrix of small blocks, one block row a node.
+"""Sparse Cholesky factor of a symmetric matrix of small blocks, one block row per node.
 
-A changed matrix is factorised anew, not updated by rotations. With few loops that takes as long as looking at every
-frame once; the factor is a function of the matrix alone, bit for bit, whatever the history of changes, and rounding
-errors cannot pile up.
+A changed matrix is factorised again, not updated by rotations. With few loops that takes time linear in the number of
+frames. The factor is a function of the matrix alone, bit for bit, whatever the history of changes, and rounding errors
+do not accumulate.
+
+`BlockCholesky` is the public class. Kernels follow: factorisation, solves for one and for many right-hand sides, and
+the product with a sparse matrix.
 """
 
 from __future__ import annotations
@@ -15,14 +18,14 @@ from smalti.sparse.block_products import Blocks, add_product, transpose
 from smalti.sparse.pattern import Indices, Pattern
 
 RIGHT_SIDES_AT_ONCE = 64
-"""Right-hand sides that one thread solves together: enough to fill vectors, few enough to stay in cache."""
+"""How many right-hand sides one thread solves at once: enough to fill vectors, few enough to stay in cache."""
 
 
 LEAST_PIVOT_SHARE = 1e-14
-"""More than rounding."""
+"""The smallest pivot, as a share of its diagonal entry: above rounding."""
 
 ACCURATE_PIVOT_SHARE = 1e-11
-"""Enough to be accurate; below it, `orthogonal.py` is."""
+"""With a smaller share the factor is inaccurate; `orthogonal_factor.py` is accurate then."""
 
 
 class NotPositiveDefiniteError(Exception):
@@ -41,7 +44,7 @@ class BlockCholesky:
     ) -> None:
         """Factorise the matrix with `diagonal` (n, k, k) and blocks (first, second) of the pattern's edges.
 
-        What eliminating the rest leaves of a diagonal entry must be more than `least_left` of it.
+        Every pivot must be more than `least_pivot_share` of its diagonal entry.
         """
         self.pattern = pattern
         n, k = diagonal.shape[:2]
@@ -68,7 +71,7 @@ class BlockCholesky:
 
     @classmethod
     def of_factor(cls, pattern: Pattern, lower: Blocks, pivot_inverse: Blocks) -> BlockCholesky:
-        """Take a factor that was found in another way: blocks by slot, inverted pivots by column."""
+        """Take a factor that was computed elsewhere: blocks by slot, inverted pivots by column."""
         factor = cls.__new__(cls)
         factor.pattern, factor._lower, factor._pivot_inverse = pattern, lower, pivot_inverse
         factor.active = np.tile(np.array([0, lower.shape[1]]), (pattern.nodes, 1))
@@ -76,7 +79,7 @@ class BlockCholesky:
 
     @property
     def arrays(self) -> tuple[Indices, Indices, Blocks, Blocks]:
-        """The factor as kernels want it: column starts, rows of slots, blocks, inverted pivots."""
+        """The factor as kernels take it: column starts, rows of slots, blocks, inverted pivots."""
         return self.pattern.column_start, self.pattern.slot_row, self._lower, self._pivot_inverse
 
     def solve(self, right: Blocks) -> Blocks:
@@ -90,7 +93,7 @@ class BlockCholesky:
     def solve_ordered(self, work: Blocks) -> None:
         """Solve for right-hand sides (n, k, m) in place, nodes in elimination order."""
         n, k, m = work.shape
-        # One thread's worth of right-hand sides does not pay for waking the others.
+        # Few right-hand sides are not worth waking other threads.
         solve = solve_in_place if m <= RIGHT_SIDES_AT_ONCE else _solve_in_parallel
         solve(*self.arrays, work.reshape(n * k, m))
 
@@ -104,17 +107,17 @@ def _place_blocks(
     lower: Blocks,
     nodes: int,
 ) -> Indices:
-    """Put the blocks of edges into their slots; return which rows of a node (nodes, 2) are not zero: from, up to.
+    """Put the blocks of edges into their slots; return the range of rows of each node (nodes, 2) that are not zero.
 
-    What is zero in all blocks of a node's row stays zero in the factor. So a node of one number, among nodes of eight,
-    costs as much as one number does.
+    A row that is zero in all blocks of a node stays zero in the factor. So a node of one number, among nodes of eight,
+    costs as much as one number.
     """
     k = lower.shape[1]
     active = np.zeros((nodes, 2), dtype=np.int64)
     active[:, 0] = k
     for edge in range(len(edge_slot)):
         slot = edge_slot[edge]
-        # The block of an edge (a, b) is row a, column b; a slot wants the later node's row.
+        # The block of an edge (a, b) is at row a, column b; in a slot, the row is the later node.
         if edge_flipped[edge]:
             for a in range(k):
                 for b in range(k):
@@ -135,7 +138,7 @@ def _place_blocks(
 
 @compiled
 def _has_any(blocks: Blocks, n: int, row: int) -> bool:
-    """Tell whether a row of block n has anything but zeros."""
+    """Tell whether a row of block n has a number other than 0."""
     zeros = 0
     for b in range(blocks.shape[2]):
         zeros += blocks[n, row, b] == 0.0
@@ -156,7 +159,7 @@ def _factorise(
     pivot_inverse: Blocks,
     least_pivot_share: float,
 ) -> int:
-    """Turn the blocks below the diagonal into the factor's, left-looking; return where a pivot fails, or -1."""
+    """Replace the blocks below the diagonal by the factor's, left-looking; return the failed column, or -1."""
     nodes, k = diagonal.shape[0], diagonal.shape[1]
     every = (0, k)
     slot_of_row = np.zeros(nodes, dtype=np.int64)
@@ -195,7 +198,7 @@ def _factorise(
 def _invert_pivot(
     pivot: Blocks, diagonal: Blocks, node: int, pivot_inverse: Blocks, column: int, least_pivot_share: float
 ) -> bool:
-    """Replace `pivot` by its Cholesky factor and write that factor's inverse; tell whether it has one."""
+    """Replace `pivot` by its Cholesky factor and write the factor's inverse; tell whether it exists."""
     k = pivot.shape[1]
     for a in range(k):
         for b in range(a):
@@ -290,7 +293,7 @@ def solve_in_place(
                 for b in range(k):
                     scale = lower[slot, a, b]
                     if scale == 0.0:
-                        continue  # a node of one number among nodes of eight has many
+                        continue  # frequent for a node of one number among nodes of eight
                     for x in range(m):
                         work[row + a, x] -= scale * work[base + b, x]
     for column in range(nodes - 1, -1, -1):
@@ -318,7 +321,7 @@ def solve_in_place(
 def multiply_sparse(
     diagonal: Blocks, ends: Indices, forth: Blocks, back: Blocks, vectors: Blocks, product: Blocks
 ) -> None:
-    """Write the product with `vectors` (n·k, m) of a matrix of blocks on the diagonal and, per edge, forth and back."""
+    """Write the product of a sparse matrix with `vectors` (n·k, m); per edge it has the blocks `forth` and `back`."""
     n, k = diagonal.shape[0], diagonal.shape[1]
     m = vectors.shape[1]
     for node in range(n):
