@@ -176,7 +176,7 @@ class Sheets(Message):
 
 
 class LensNumbers(Message):
-    """What bends straight pixels: `Lens.straighten` takes one that is seen to x (1 + k1|x|² + k2|x|⁴)."""
+    """What bends straight pixels: `Lens.undistort` takes one that is seen to x (1 + k1|x|² + k2|x|⁴)."""
 
     centre_x: float
     centre_y: float

@@ -220,9 +220,9 @@ def _add_shared(
     j6, j7 = path_j[6 * length_j :], path_j[7 * length_j :]
     xx, xy, yy = 0.0, 0.0, 0.0
     for t in range(shared):
-        bent = x * j6[t] + y * j7[t]
-        along = q_xx * i2[t] + q_xy * i5[t] - (x * (j0[t] - bent) + y * j1[t] + j2[t])
-        across = q_yx * i2[t] + q_yy * i5[t] - (x * j3[t] + y * (j4[t] - bent) + j5[t])
+        perspective = x * j6[t] + y * j7[t]
+        along = q_xx * i2[t] + q_xy * i5[t] - (x * (j0[t] - perspective) + y * j1[t] + j2[t])
+        across = q_yx * i2[t] + q_yy * i5[t] - (x * j3[t] + y * (j4[t] - perspective) + j5[t])
         xx += along * along
         xy += along * across
         yy += across * across

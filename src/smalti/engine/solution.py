@@ -56,9 +56,7 @@ class Solution:
 
     system: System
     weights: Weights
-    node_maps: (
-        Homographies  # (n, 3, 3): the frames, in units, then the shared node if there is one
-    )
+    node_maps: Homographies  # (n, 3, 3): the frames, in units, then the shared node if there is one
     rows: Rowset
     steps: int
     converged: bool

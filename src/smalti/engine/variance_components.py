@@ -254,16 +254,16 @@ def _maximise_likelihood(
     lowest, highest = math.log(NOISE_RANGE[0]), math.log(NOISE_RANGE[1])
     at = min(max(usual, lowest), highest)
     for _ in range(MOST_STEPS):
-        scale, slope, bend = math.exp(-2.0 * at), total + (at - usual) / deviation**2, 1.0 / deviation**2
+        scale, slope, curvature = math.exp(-2.0 * at), total + (at - usual) / deviation**2, 1.0 / deviation**2
         for n in range(len(squares)):
             share, most = squares[n] * scale, LARGEST_SHARE * redundancy[n]
             slope -= min(share, most)
-            bend += 2.0 * share if share < most else 0.0
+            curvature += 2.0 * share if share < most else 0.0
         if slope < 0.0:
             lowest = at
         else:
             highest = at
-        following = at - slope / bend
+        following = at - slope / curvature
         if not lowest <= following <= highest:
             following = 0.5 * (lowest + highest)
         if abs(following - at) < ENOUGH_DIGITS:

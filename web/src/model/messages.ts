@@ -132,7 +132,7 @@ export interface Sheets {
   height: number;
 }
 
-/** What bends straight pixels: `Lens.straighten` takes one that is seen to x (1 + k1|x|² + k2|x|⁴). */
+/** What bends straight pixels: `Lens.undistort` takes one that is seen to x (1 + k1|x|² + k2|x|⁴). */
 export interface LensNumbers {
   centre_x: number;
   centre_y: number;
