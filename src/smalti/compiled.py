@@ -1,7 +1,7 @@
 """How all kernels are compiled, and which resources of the machine they may use.
 
-`compiled`, `compiled_parallel` and `compiled_sums` are the decorators. `threads_for` and `physical_memory` come next,
-the cache of compiled code last.
+`compiled`, `compiled_inline`, `compiled_parallel` and `compiled_sums` are the decorators. `threads_for` and
+`physical_memory` come next, the cache of compiled code last.
 """
 
 from __future__ import annotations
@@ -49,6 +49,11 @@ NOT_CACHED = (
 def compiled(function: F) -> F:
     """Compile `function` to machine code on first use, and cache the code on disk."""
     return _compile(function)
+
+
+def compiled_inline(function: F) -> F:
+    """Compile `function` as a part of every kernel that calls it, so that a constant argument selects code for free."""
+    return _compile(function, inline="always")
 
 
 def compiled_parallel(function: F) -> F:
