@@ -40,9 +40,7 @@ class Weights:
 
     links: NDArray[np.float64]  # (L,): 1/s of each link
     camera: Camera
-    motion_weights: NDArray[
-        np.float64
-    ]  # (K, 6): weights of the motion of consecutive frames, below 1 where it is out of the usual
+    motion_weights: NDArray[np.float64]  # (K, 6): robust weights of the motions of consecutive frames
     shared_turn: float = 1e-3  # deviation of the turn by which all links of consecutive frames err
     lens_root: NDArray[np.float64] = field(default_factory=lambda: LENS_FIXED)  # (2, 2): of the information on the lens
 

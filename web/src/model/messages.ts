@@ -1,6 +1,6 @@
 // Made from src/smalti/annotation/messages.py by python -m smalti.server.typescript --write: do not edit.
 
-/** Who gave an answer. A person's word is never held back, only questioned. */
+/** Who gave an answer. A person's answer is never rejected, only questioned. */
 export type Author = "matcher" | "person";
 
 /** What an agent says about a pair. */
