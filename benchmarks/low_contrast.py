@@ -86,8 +86,8 @@ class Recorded(EndoscopeSequence):
         common_points = self._common_points[1]
         straight = replace(
             common_points,
-            points_i=lens.straighten(common_points.points_i),
-            points_j=lens.straighten(common_points.points_j),
+            points_i=lens.undistort(common_points.points_i),
+            points_j=lens.undistort(common_points.points_j),
         )
         return float(measure_common_points(maps, straight, len(self), frames).rms)
 
@@ -253,7 +253,7 @@ def perform(
     start: Loop
     if strategy == SMALTI:
         own = own_start(preparation)
-        start = replace(own, ground=replace(own.ground, stop_rule=StopRule(answers)))
+        start = replace(own, setup=replace(own.setup, stop_rule=StopRule(answers)))
     else:
         joined = np.flatnonzero(preparation.start.part == 0).tolist()
         place = {frame: n for n, frame in enumerate(joined)}

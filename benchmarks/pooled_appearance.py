@@ -53,7 +53,7 @@ def row_of(name: str, seed: int, experiment: Experiment, far: int) -> list[str]:
     i, j = np.triu_indices(experiment.frames, far)
     matrix = np.zeros((experiment.frames, experiment.frames), dtype=np.bool_)
     matrix[tuple(experiment.overlapping.T)] = True
-    found = [judge(model, i, j, matrix[i, j]) for model in (experiment.external, state.ground.pooled)]
+    found = [judge(model, i, j, matrix[i, j]) for model in (experiment.external, state.setup.pooled)]
     return [f"{name}, seed {seed}", *(f"{auc:.3f}" for auc, _ in found), *(f"{recall:.0%}" for _, recall in found)]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from smalti.active_loop import FEWEST_REFUSALS, MOST_REFUSALS, ActiveLoop, StopReason, StopRule
+from smalti.active_loop import FEWEST_NO_ANSWERS, MOST_NO_ANSWERS, ActiveLoop, StopReason, StopRule
 from smalti.errors import LandmarkError, ModelError, PairError, UsageError
 from smalti.geometry.homographies import FAMILIES, SIMILARITY, apply_map
 from smalti.geometry.lens import Lens
@@ -84,8 +84,8 @@ def numbers_of(state):
         "mosaic": state.mosaic_from_frame,
         "means of the centres": both.mean,
         "covariances of the centres": both.cov,
-        "noise": np.array(state.estimate.knowledge.noise),
-        "camera": np.array(state.estimate.knowledge.camera.deviations),
+        "noise": np.array(state.estimate.noise_model.noise),
+        "camera": np.array(state.estimate.noise_model.camera.deviations),
         "rejected": np.array([(pair.i, pair.j) for pair in sorted(state.rejected)]),
         "suggestions": np.array(suggestions),
         "probabilities": state.posterior.of_pairs(pairs),
@@ -331,7 +331,7 @@ def test_what_a_person_says_is_believed_though_it_contradicts_the_rest():
     state = start().replay(yes(pair) for pair in BESIDE[:5])
     insisted = state.record(yes(LIE, (0.0, 60.0), Author.PERSON))
     assert LIE not in insisted.rejected
-    assert insisted.insisted == {LIE}
+    assert insisted.person_pairs == {LIE}
     assert LIE in state.record(yes(LIE, (0.0, 60.0))).rejected
 
 
@@ -405,7 +405,7 @@ def by_matrices(state):
         if answer.verdict is Verdict.NO and part[i] != part[j]:
             refused[part[i]] += 1
             refused[part[j]] += 1
-    given_up = refused >= np.minimum(FEWEST_REFUSALS + 2 * sizes, MOST_REFUSALS)
+    given_up = refused >= np.minimum(FEWEST_NO_ANSWERS + 2 * sizes, MOST_NO_ANSWERS)
     given_up[np.argmax(sizes)] = False
     apart = part[:, None] != part[None]
     hopeless = apart & (given_up[part][:, None] | given_up[part][None])

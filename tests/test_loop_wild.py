@@ -104,7 +104,7 @@ def assert_finite(state):
         "probabilities": state.posterior.of_pairs(pairs),
         "error": [outlook.error_px, outlook.bound_px, *outlook.ahead_px.values()],
         "expected": [state.expect(Pair(*map(int, pair))).i_from_j for pair in pairs[::5]],
-        "noise": state.estimate.knowledge.noise,
+        "noise": state.estimate.noise_model.noise,
         "contradictions": list(state.estimate.chi2().values()),
     }
     for name, values in numbers.items():

@@ -57,7 +57,7 @@ class Flight:
         points_i = apply_map(self.i_from_j(pair), points_j)
         points_i, points_j = (points * OUTLINE.unit + OUTLINE.centre for points in (points_i, points_j))
         if self.lens is not None:
-            points_i, points_j = self.lens.bend(points_i), self.lens.bend(points_j)
+            points_i, points_j = self.lens.distort(points_i), self.lens.distort(points_j)
         points_i = points_i + (sigma if noise is None else noise) * rng.normal(size=points_i.shape)
         return Landmarks(pair, points_i + by, points_j, sigma)
 

@@ -1,4 +1,7 @@
-"""The active loop: suggest a pair, record what an agent says of it, suggest the next."""
+"""The active loop: suggest a pair, record the agent's answer, suggest the next pair.
+
+`StopRule` and `LoopSetup` are what a loop starts with. `ActiveLoop` is its state after some answers.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from smalti.engine.covariance import Covariance
 from smalti.engine.equations import System
 from smalti.engine.estimate import Estimate, begin
 from smalti.engine.lens_estimation import find_lens
-from smalti.engine.link_confirmation import hanging_frames
+from smalti.engine.link_confirmation import unconfirmed_frames
 from smalti.engine.links import Link, fit_link
 from smalti.engine.robust_estimate import estimate
 from smalti.engine.variance_components import MATCHER, PERSON
@@ -33,12 +36,12 @@ from smalti.suggestion.predicted_error import Prediction
 from smalti.suggestion.state_view import CLOSEST_ASKED, Answered, GivenUp, View
 from smalti.suggestion.strategy import JointStrategy, Smalti, Strategy
 
-FEWEST_REFUSALS, MOST_REFUSALS = 6, 60
-"""Refusals, two more for every frame it has, after which a part that nothing joins is not asked about any more, nor
-frames that hang on a doubted link."""
+FEWEST_NO_ANSWERS, MOST_NO_ANSWERS = 6, 60
+"""After so many "no" answers, plus two for every frame, no more questions are asked about a separate part, or about
+frames behind an unconfirmed link of inflated variance; and the largest such number."""
 
-ALIKE_WITHIN = 3
-"""Pairs whose frames are this near teach much the same."""
+SIMILAR_WITHIN = 3
+"""Pairs whose frame numbers are this close have about the same gain."""
 
 CANDIDATES_OF_BATCH = 50
 
@@ -46,7 +49,7 @@ Reference = int | Literal["auto"]
 
 
 class StopReason(StrEnum):
-    """Why the loop asks no more."""
+    """Why the loop stops asking."""
 
     BUDGET = "budget"
     TARGET = "target"
@@ -62,27 +65,27 @@ class StopRule:
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
-    """What is there before the first answer, and does not change."""
+class LoopSetup:
+    """Everything that is fixed before the first answer."""
 
     chain: Mapping[Pair, Landmarks]
-    first: Estimate  # of the chain alone
-    lens: Lens  # through which the landmarks of links are straightened
+    first: Estimate  # the estimate of the chain alone
+    lens: Lens  # undistorts the landmarks of links
     untrained: ExternalModel
-    pooled: ExternalModel  # the same by what is seen around frames
+    pooled: ExternalModel  # `untrained`, pooled over neighbouring frames
     strategy: Strategy
     stop_rule: StopRule
-    least_part: int = 1
-    only: PairNumbers | None = None
+    least_part: int = 1  # parts of fewer frames get no questions
+    only: PairNumbers | None = None  # (n, 2): the only pairs that can be answered
 
     @cached_property
     def chain_order(self) -> list[Pair]:
-        """The pairs of the chain, in their order."""
+        """The pairs of the chain, sorted."""
         return sorted(self.chain)
 
     @cached_property
     def chain_pairs(self) -> PairNumbers:
-        """The same as numbers."""
+        """(n, 2): the pairs of the chain, sorted."""
         return as_numbers(self.chain_order)
 
 
@@ -90,15 +93,15 @@ class Ground:
 class ActiveLoop(AnsweredLoop[Link]):
     """The state after some answers.
 
-    A value: `record` returns the next state and leaves this one as it is. It is the same loop for a program and for a
-    person; only who answers differs. The mosaic is computed when somebody looks at it, from the set of answers, so that
-    answers that come together are taken in together, and their order does not matter, to the last bit.
+    It is a value: `record` returns the next state and does not change this one. The loop is the same for a program and
+    for a person; only the agent differs. The mosaic is computed on first access, from the set of answers. So several
+    answers cost one computation, and their order does not matter, to the last bit.
     """
 
-    ground: Ground
+    setup: LoopSetup
     answers: tuple[Answer, ...] = ()
-    links: Mapping[Pair, Link] = field(default_factory=dict)  # of every yes
-    known: Estimate | None = None  # that of these links, if it was computed before
+    links: Mapping[Pair, Link] = field(default_factory=dict)  # the links of every yes
+    known: Estimate | None = None  # the estimate of these links, if it was computed before
 
     @classmethod
     def start(
@@ -118,9 +121,9 @@ class ActiveLoop(AnsweredLoop[Link]):
     ) -> ActiveLoop:
         """Begin with the pairs registered so far.
 
-        Frames that nothing joins are mosaics of their own until an answer joins them; those of fewer than `least_part`
-        frames are not asked about, unless most frames are in such parts. Where only some pairs can be answered, `only`
-        (n, 2) are they. The `lens` is found unless it is given. The mosaic is seen from the `reference`
+        Frames that no link joins are separate mosaics until an answer joins them. Parts of fewer than `least_part`
+        frames get no questions, unless most frames are in such parts. If only some pairs can be answered, `only` (n, 2)
+        are these pairs. The `lens` is estimated unless it is given. The mosaic is in the pixels of the `reference`
         frame, by default the middle one of every part.
         """
         by_pair: dict[Pair, Landmarks] = {}
@@ -140,10 +143,10 @@ class ActiveLoop(AnsweredLoop[Link]):
             if family is PROJECTIVE:
                 lens, lens_root = find_lens(list(by_pair.values()), outline)
         links = [fit_link(landmarks, outline, lens, family) for landmarks in by_pair.values()]
-        seen_from = None if reference == "auto" else reference
-        system = System.of(frames, outline, family, links, seen_from, None if lens_root is None else lens)
+        reference_frame = None if reference == "auto" else reference
+        system = System.of(frames, outline, family, links, reference_frame, None if lens_root is None else lens)
         first = begin(system, lens_root)
-        ground = Ground(
+        setup = LoopSetup(
             chain=by_pair,
             first=first,
             lens=lens,
@@ -154,46 +157,46 @@ class ActiveLoop(AnsweredLoop[Link]):
             least_part=least_part,
             only=only,
         )
-        return cls(ground)
+        return cls(setup)
 
     @cached_property
     def estimate(self) -> Estimate:
-        """The mosaic: maps, covariance, noise, camera, and what is rejected."""
-        return self.known or estimate(self.ground.first, list(self.links.values()), self.insisted)
+        """The mosaic: maps, covariance, noise, camera, and rejected links."""
+        return self.known or estimate(self.setup.first, list(self.links.values()), self.person_pairs)
 
     @property
     def frames(self) -> int:
-        """N."""
-        return self.ground.first.frames
+        """N, the number of frames."""
+        return self.setup.first.frames
 
     @property
     def outline(self) -> Outline:
-        """Of every frame."""
-        return self.ground.first.outline
+        """The outline of every frame."""
+        return self.setup.first.outline
 
     @property
     def lens(self) -> Lens:
-        """Through which the frames were seen, as far as answers have told."""
-        return self.estimate.lens or self.ground.lens
+        """The lens, as estimated from the chain and the answers so far."""
+        return self.estimate.lens or self.setup.lens
 
     @property
     def strategy(self) -> Strategy:
-        """Who ranks the pairs."""
-        return self.ground.strategy
+        """The strategy that ranks the pairs."""
+        return self.setup.strategy
 
     @property
     def stop_rule(self) -> StopRule:
         """When to stop asking."""
-        return self.ground.stop_rule
+        return self.setup.stop_rule
 
     @property
     def chain(self) -> Mapping[Pair, Landmarks]:
         """The pairs that were registered before the first question."""
-        return self.ground.chain
+        return self.setup.chain
 
     @property
     def mosaic_from_frame(self) -> Homographies:
-        """(N, 3, 3): from straight pixels of a frame to those of its part's reference frame, levelled."""
+        """(N, 3, 3): from undistorted pixels of a frame to those of its part's reference frame, levelled."""
         return self.estimate.mosaic_from_frame
 
     @property
@@ -203,12 +206,12 @@ class ActiveLoop(AnsweredLoop[Link]):
 
     @property
     def covariance(self) -> Covariance:
-        """How surely frames lie to each other."""
+        """The covariance of frames relative to each other."""
         return self.estimate.covariance
 
     @property
     def rejected(self) -> Mapping[Pair, Link]:
-        """The links that contradict the others: kept, not used."""
+        """The rejected links, which contradict the others: kept, not used."""
         return self.estimate.rejected
 
     @property
@@ -219,46 +222,46 @@ class ActiveLoop(AnsweredLoop[Link]):
     @cached_property
     def view(self) -> View:
         """What the strategy sees."""
-        ground = self.ground
-        settled = np.concatenate([ground.chain_pairs, as_numbers(answer.pair for answer in self.answers)])
-        answered = Answered(settled, self._refused, self._pairs(Verdict.YES), self._pairs(Verdict.NO))
+        setup = self.setup
+        settled = np.concatenate([setup.chain_pairs, as_numbers(answer.pair for answer in self.answers)])
+        answered = Answered(settled, self._without_yes, self._pairs(Verdict.YES), self._pairs(Verdict.NO))
         return View(
             self.estimate,
-            ground.untrained,
+            setup.untrained,
             answered,
             self._given_up,
-            ground.only,
-            ground.pooled,
+            setup.only,
+            setup.pooled,
             conservative=self._confirms(answered.apart),
         )
 
     @property
     def predicted_error_px(self) -> float:
-        """The error of the mosaic, predicted without ground truth; of every part where nothing joins them."""
+        """The error of the mosaic, px, predicted without ground truth; separate parts count by themselves."""
         return self.prediction.error_px
 
     @property
     def error_bound_px(self) -> float:
-        """What the error is below nine times of ten."""
+        """The error is below this bound with a probability of 0.9, px."""
         return self.prediction.bound_px
 
     @cached_property
     def prediction(self) -> Prediction:
-        """The error now and after the next answers, and whether these are worth while."""
+        """The predicted error now and after the next answers, and whether these are worth their cost."""
         return Prediction.of(self.view)
 
     @cached_property
     def posterior(self) -> Posterior:
-        """How likely any pair is to be answered yes."""
+        """The probability that a pair is answered yes."""
         return Posterior.of(self.view)
 
     def likely(self, pair: Pair) -> Suggestion:
-        """Say of any pair how likely it is to overlap, by what, and how well it is known."""
+        """Return the probability that a pair overlaps, with its reasons, as a suggestion without reward."""
         pair.check_within(self.frames)
         return Suggestion(pair, 0.0, reasons=self.posterior.reasons(pair))
 
     def expect(self, pair: Pair) -> Expectation:
-        """Say where a pair's frames are thought to lie to each other, in pixels as they are seen, and how surely."""
+        """Return the expected map between a pair's frames, in pixels, and its uncertainty."""
         pair.check_within(self.frames)
         if self.part[pair.i] != self.part[pair.j]:
             return Expectation(np.eye(3), np.inf)
@@ -268,16 +271,16 @@ class ActiveLoop(AnsweredLoop[Link]):
         return Expectation(i_from_j, float(np.sqrt(max(largest, 0.0))))
 
     def link_of(self, landmarks: Landmarks) -> Link:
-        """Return landmarks as the engine takes them."""
-        return fit_link(landmarks, self.outline, self.ground.lens, self.ground.first.family)
+        """Return the engine's link of landmarks."""
+        return fit_link(landmarks, self.outline, self.setup.lens, self.setup.first.family)
 
     def surprise(self, landmarks: Landmarks, author: Author) -> float:
-        """Return χ² of 8 degrees of a yes against what is known; 0 where nothing is."""
+        """Return χ², 8 degrees of freedom, of a yes against the mosaic's prediction; 0 between separate parts."""
         group = PERSON if author is Author.PERSON else MATCHER
         return self.estimate.surprise(self.link_of(landmarks), group)
 
     def stop_reason(self) -> StopReason | None:
-        """Say why to stop now, or None to go on."""
+        """Return why to stop now, or None to go on."""
         rule = self.stop_rule
         if rule.budget is not None and len(self.answers) >= rule.budget:
             return StopReason.BUDGET
@@ -292,20 +295,20 @@ class ActiveLoop(AnsweredLoop[Link]):
     def run(self, agent: Agent, batch: int = 1) -> Iterator[ActiveLoop]:
         """Ask `agent` until there is a reason to stop; yield the state after every answer.
 
-        With a `batch`, so many questions that are not alike are asked before the next are chosen.
+        With a `batch`, so many questions that are not similar are asked before the next are chosen.
         """
         state = self
         while state.stop_reason() is None:
             chosen_by = state
             budget = state.stop_rule.budget
             left = batch if budget is None else min(batch, budget - len(state.answers))
-            for suggestion in chosen_by._unlike(left):
+            for suggestion in chosen_by._diverse(left):
                 expected = chosen_by.expect(suggestion.pair) if isinstance(agent, ExpectingAgent) else None
                 state = state.record(ask(agent, suggestion.pair, expected))
                 yield state
 
-    def _unlike(self, count: int) -> list[Suggestion]:
-        """Return the best suggestions of which no two join the same neighbourhoods."""
+    def _diverse(self, count: int) -> list[Suggestion]:
+        """Return the best suggestions, no two of them between the same neighbourhoods."""
         if count == 1:
             return [] if self.best is None else [self.best]
         if isinstance(self.strategy, JointStrategy) and self.strategy.joint:
@@ -313,20 +316,22 @@ class ActiveLoop(AnsweredLoop[Link]):
         chosen: list[Suggestion] = []
         for suggestion in self.suggest(CANDIDATES_OF_BATCH * count):
             pair = suggestion.pair
-            alike = any(max(abs(pair.i - other.pair.i), abs(pair.j - other.pair.j)) <= ALIKE_WITHIN for other in chosen)
-            if not alike:
+            similar = any(
+                max(abs(pair.i - other.pair.i), abs(pair.j - other.pair.j)) <= SIMILAR_WITHIN for other in chosen
+            )
+            if not similar:
                 chosen.append(suggestion)
             if len(chosen) == count:
                 break
         return chosen
 
     @cached_property
-    def _refused(self) -> PairNumbers:
-        """The pairs that got no yes."""
+    def _without_yes(self) -> PairNumbers:
+        """The pairs that were answered no or unsure."""
         return as_numbers(answer.pair for answer in self.answers if answer.landmarks is None)
 
     def _joinable(self) -> bool:
-        """Tell whether parts that nothing joins may still be asked about."""
+        """Tell whether a question can still join separate parts."""
         if self._given_up is None:
             return False
         part = np.where(self._given_up.given_up[self._given_up.part], -1, self._given_up.part)
@@ -339,19 +344,18 @@ class ActiveLoop(AnsweredLoop[Link]):
         return bool(between > np.sum((first != second) & (first >= 0) & (second >= 0)))
 
     def _confirms(self, refused: PairNumbers) -> bool:
-        """Tell whether to ask about frames that hang on a doubted link: until they were refused often enough."""
-        if self.estimate.doubt is None:
+        """Tell whether to ask about frames behind unconfirmed links of inflated variance: until enough "no" answers."""
+        if self.estimate.variance_inflation is None:
             return False
-        hanging = hanging_frames(self.frames, self.estimate.system.ends)
-        in_vain = int(np.sum(hanging[refused].any(axis=1)))
-        return in_vain < min(FEWEST_REFUSALS + 2 * int(np.sum(hanging)), MOST_REFUSALS)
+        unconfirmed = unconfirmed_frames(self.frames, self.estimate.system.ends)
+        unsuccessful = int(np.sum(unconfirmed[refused].any(axis=1)))
+        return unsuccessful < min(FEWEST_NO_ANSWERS + 2 * int(np.sum(unconfirmed)), MOST_NO_ANSWERS)
 
     @cached_property
     def _given_up(self) -> GivenUp | None:
-        """The parts that are too small or were refused often enough, None if there is one mosaic.
+        """The separate parts that are too small or have enough "no" answers; None if there is one mosaic.
 
-        Nothing is as uncertain as what nothing joins: without an end to it, frames that match nothing would be asked
-        about for ever.
+        Separate parts are the most uncertain. Without a limit, frames that match nothing would be asked about for ever.
         """
         part = self.part
         if not part.any():
@@ -361,23 +365,23 @@ class ActiveLoop(AnsweredLoop[Link]):
         for i, j in self._pairs(Verdict.NO):
             if part[i] != part[j]:
                 refused[[part[i], part[j]]] += 1
-        given_up = refused >= np.minimum(FEWEST_REFUSALS + 2 * sizes, MOST_REFUSALS)
-        small = sizes < self.ground.least_part
+        given_up = refused >= np.minimum(FEWEST_NO_ANSWERS + 2 * sizes, MOST_NO_ANSWERS)
+        small = sizes < self.setup.least_part
         if 2 * sizes[small].sum() <= len(part):
             given_up |= small
         given_up[np.argmax(sizes)] = False
         return GivenUp(part, given_up)
 
     def _pairs(self, verdict: Verdict) -> PairNumbers:
-        """Return the pairs of a verdict; of a yes, those that are accepted, and the chain."""
+        """Return the pairs (n, 2) of a verdict; for yes, the accepted ones and those of the chain."""
         rejected = self.rejected
         pairs = as_numbers(
             answer.pair for answer in self.answers if answer.verdict is verdict and answer.pair not in rejected
         )
         if verdict is not Verdict.YES:
             return pairs
-        accepted = [pair not in rejected for pair in self.ground.chain_order]
-        return np.concatenate([pairs, self.ground.chain_pairs[accepted]])
+        accepted = [pair not in rejected for pair in self.setup.chain_order]
+        return np.concatenate([pairs, self.setup.chain_pairs[accepted]])
 
 
 def as_numbers(pairs: Iterable[Pair]) -> PairNumbers:

@@ -1,4 +1,4 @@
-"""What every loop does with answers, whoever adjusts them: `smalti.active_loop` and `smalti.paper` fill in the rest."""
+"""What every loop does with answers, whatever adjusts them; `active_loop.py` and `paper/paper_loop.py` add the rest."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ LinkT = TypeVar("LinkT")
 
 
 class AnsweredLoop(ABC, Generic[LinkT]):
-    """A state after some answers: a value. `record` returns the next state and leaves this one as it is."""
+    """A state after some answers, as a value: `record` returns the next state and does not change this one."""
 
-    if TYPE_CHECKING:  # fields or properties, as either loop likes
+    if TYPE_CHECKING:  # fields or properties in the two loops
 
         @property
         def frames(self) -> int:
-            """N."""
+            """N, the number of frames."""
 
         @property
         def chain(self) -> Mapping[Pair, Landmarks]:
@@ -28,15 +28,15 @@ class AnsweredLoop(ABC, Generic[LinkT]):
 
         @property
         def answers(self) -> tuple[Answer, ...]:
-            """In the order in which they came."""
+            """The answers, in the order in which they came."""
 
         @property
         def links(self) -> Mapping[Pair, LinkT]:
-            """Of every yes."""
+            """The links of every yes."""
 
         @property
         def strategy(self) -> Any:
-            """Who ranks the pairs."""
+            """The strategy that ranks the pairs."""
 
         @property
         def view(self) -> Any:
@@ -44,42 +44,42 @@ class AnsweredLoop(ABC, Generic[LinkT]):
 
     @abstractmethod
     def link_of(self, landmarks: Landmarks) -> LinkT:
-        """Return landmarks as the adjustment takes them."""
+        """Return the link of landmarks that the adjustment takes."""
 
     @abstractmethod
     def _after(self, answers: tuple[Answer, ...], links: Mapping[Pair, LinkT]) -> Self:
-        """Return the state of other answers; if the links are the same, so is the mosaic."""
+        """Return the state after other answers; the same links mean the same mosaic."""
 
     @property
     def landmarks(self) -> dict[Pair, Landmarks]:
-        """Those of the chain and of every yes, accepted or rejected."""
+        """The landmarks of the chain and of every yes, accepted or rejected."""
         given = {answer.pair: answer.landmarks for answer in self.answers if answer.landmarks is not None}
         return {**self.chain, **given}
 
     @cached_property
-    def insisted(self) -> frozenset[Pair]:
-        """The pairs of which a person says that they overlap."""
+    def person_pairs(self) -> frozenset[Pair]:
+        """The pairs that a person answered yes."""
         return frozenset(
             answer.pair for answer in self.answers if answer.landmarks is not None and answer.author is Author.PERSON
         )
 
     @cached_property
     def best(self) -> Suggestion | None:
-        """The pair most worth asking, None where no candidate is left."""
+        """The best question; None if no candidate is left."""
         found = self.suggest(1)
         return found[0] if found else None
 
     def suggest(self, top: int = 1) -> list[Suggestion]:
-        """Return the `top` pairs most worth asking, best first; none where no candidate is left."""
+        """Return the `top` best questions, best first; empty if no candidate is left."""
         found: list[Suggestion] = self.strategy.rank(self.view, top)
         return found
 
     def is_settled(self, pair: Pair) -> bool:
-        """Tell whether a pair was answered, however, or belongs to the chain."""
+        """Tell whether a pair was answered, by any verdict, or belongs to the chain."""
         return pair in self.chain or any(answer.pair == pair for answer in self.answers)
 
     def record(self, answer: Answer) -> Self:
-        """Return the state after this answer; the pair need not be the one suggested."""
+        """Return the state after this answer; its pair need not be a suggested one."""
         pair = answer.pair
         pair.check_within(self.frames)
         if self.is_settled(pair):
@@ -99,7 +99,7 @@ class AnsweredLoop(ABC, Generic[LinkT]):
         return self._after(answers, {other: link for other, link in self.links.items() if other != pair})
 
     def replay(self, answers: Iterable[Answer]) -> Self:
-        """Return the state after a whole log of answers."""
+        """Return the state after all these answers."""
         state = self
         for answer in answers:
             state = state.record(answer)

@@ -1,4 +1,8 @@
-"""The one place that says how kernels are compiled, and what of the machine they may use."""
+"""How all kernels are compiled, and which resources of the machine they may use.
+
+`compiled`, `compiled_inline`, `compiled_parallel` and `compiled_sums` are the decorators. `threads_for` and
+`physical_memory` come next, the cache of compiled code last.
+"""
 
 from __future__ import annotations
 
@@ -17,58 +21,63 @@ from numba.core.registry import CPUDispatcher
 F = TypeVar("F", bound=Callable[..., Any])
 
 if TYPE_CHECKING:
-    # prange is range to a type checker, and to a reader.
+    # To a type checker, prange is range.
     prange = range
 else:
     prange = numba.prange
 
 NOT_PARALLEL = ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion")
-"""What numba would make parallel of its own accord."""
+"""What numba would make parallel on its own."""
 
-# A thread that has done its part sleeps until the next loop. By itself it would spin for milliseconds, a quarter of the
-# processor's time, and keep the core from the plain code between the loops. Read when the first kernel starts threads.
+# A thread that has finished sleeps until the next loop. By default it spins for milliseconds, a quarter of the
+# processor's time, and blocks the core for the serial code between loops. Read when the first kernel starts threads.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-# Numbers that lie side by side become one vector. By itself numba does that to loops only, which those over the rows of
-# small blocks are too short for. Sums keep the order in which they are written, but for `compiled_sums`.
+# Adjacent numbers become one vector. By default numba vectorises loops only, and loops over the rows of small blocks
+# are too short for that. Sums keep the order in which they are written, except in `compiled_sums`.
 numba.config.SLP_VECTORIZE = 1  # type: ignore[attr-defined]
 
-WORTH_SHARING = 2000.0
-"""Microseconds of work from which on it is shared: waking another thread takes time, on a busy machine a lot of it."""
+LEAST_PARALLEL_MICROSECONDS = 2000.0
+"""Less work than this runs on one thread: waking others takes time, a lot of it on a busy machine."""
 
-NOT_KEPT = (
+NOT_CACHED = (
     "compiled code cannot be kept, so every start takes a minute longer: neither the folder of the package nor the "
     "cache of the user can be written; set NUMBA_CACHE_DIR to a folder that can"
 )
 
 
 def compiled(function: F) -> F:
-    """Compile `function` to machine code on first use and keep the code on disk."""
+    """Compile `function` to machine code on first use, and cache the code on disk."""
     return _compile(function)
+
+
+def compiled_inline(function: F) -> F:
+    """Compile `function` as a part of every kernel that calls it, so that a constant argument selects code for free."""
+    return _compile(function, inline="always")
 
 
 def compiled_parallel(function: F) -> F:
     """Compile `function` so that its `prange` loops run on all cores.
 
-    Every iteration of such a loop writes to its own part of the output, so the result does not depend on
-    the number of threads. Nothing else is made parallel: a sum by threads would depend on how many there are.
+    Every iteration of such a loop writes to its own part of the output, so the result does not depend on the number of
+    threads. Nothing else is parallel: the result of a parallel sum would depend on the number of threads.
     """
     return _compile(function, parallel={"prange": True, **dict.fromkeys(NOT_PARALLEL, False)})
 
 
 def compiled_sums(function: F) -> F:
-    """Compile a long sum, whose terms the compiler may add in any order: then it uses all lanes of a vector.
+    """Compile a long sum whose terms may be added in any order, so that all lanes of a vector are used.
 
-    The order is chosen when it is compiled: equal terms give equal sums.
+    The order is fixed at compilation: equal terms give equal sums.
     """
     return _compile(function, fastmath={"reassoc", "contract"})
 
 
 @contextlib.contextmanager
 def threads_for(microseconds: float) -> Iterator[None]:
-    """Let parallel kernels have all threads for work that one would need so long for, or one if it is too little."""
+    """Give parallel kernels all threads for work that takes one thread so long, or one thread if it is too little."""
     threads = numba.get_num_threads()
-    numba.set_num_threads(threads if microseconds >= WORTH_SHARING else 1)
+    numba.set_num_threads(threads if microseconds >= LEAST_PARALLEL_MICROSECONDS else 1)
     try:
         yield
     finally:
@@ -76,7 +85,7 @@ def threads_for(microseconds: float) -> Iterator[None]:
 
 
 def physical_memory() -> int:
-    """Return the bytes of memory that this machine has, or a modest guess where it does not tell."""
+    """Return the bytes of memory of this machine, or 4 GiB if it is unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -88,10 +97,10 @@ def _compile(function: F, **options: Any) -> F:
     try:
         kernel = numba.njit(cache=True, **options)(function)
     except RuntimeError:
-        # Raised here for one reason only: numba found no folder to write to.
-        warnings.warn(NOT_KEPT, stacklevel=1)  # one place, so that it is said once
+        # There is only one reason: numba found no folder that it can write to.
+        warnings.warn(NOT_CACHED, stacklevel=1)  # one call site, so that the warning appears once
         return cast(F, numba.njit(**options)(function))
-    if _stamp_of(kernel):  # not a public part of numba: without it, its own stamp has to do
+    if _stamp_of(kernel):  # not public in numba; without it, numba's own stamp is used
         kernel._cache._cache_file._source_stamp = _stamp(kernel)
     return cast(F, kernel)
 
@@ -100,10 +109,10 @@ OWN_SOURCE = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 
 
 def _stamp(kernel: Any) -> str:
-    """Return what the code on disk depends on: it is used as long as this stays the same.
+    """Return a digest of everything that the cached code depends on; the code is valid as long as it stays the same.
 
-    By itself numba looks at the file of a kernel only. The kernels and numbers that the file imports are compiled into
-    it as well: after an upgrade that changes them alone, old code would be run.
+    Numba's own stamp covers only the file of a kernel. Imported kernels and constants are compiled into it as well. If
+    an upgrade changed only these, outdated code would run.
     """
     digest = hashlib.sha256(f"{OWN_SOURCE} {_stamp_of(kernel)}".encode())
     for name, value in sorted(kernel.py_func.__globals__.items()):

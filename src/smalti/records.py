@@ -1,4 +1,4 @@
-"""What the stages exchange: pairs, landmarks, answers, suggestions."""
+"""The records that stages exchange: pairs, landmarks, answers, expectations, suggestions; and the array types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Homographies: TypeAlias = NDArray[np.float64]
 """(..., 3, 3) maps of the plane with perspective."""
 
 PairNumbers: TypeAlias = NDArray[np.int64]
-"""(n, 2), the frames of a pair a row."""
+"""(n, 2): the two frames of a pair in each row."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -39,7 +39,7 @@ class Pair:
         return f"({self.i}, {self.j})"
 
     def check_within(self, frames: int) -> None:
-        """Refuse a pair that names a frame the sequence does not have."""
+        """Raise if the pair names a frame that the sequence does not have."""
         if self.j >= frames:
             raise PairError(f"pair {self}: the sequence has frames 0 to {frames - 1} only")
 
@@ -51,10 +51,10 @@ def pair_key(i: NDArray[np.int64] | int, j: NDArray[np.int64] | int) -> NDArray[
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Landmarks:
-    """Points that show the same scene in two frames; row k belongs to row k, x before y.
+    """Points that show the same scene in two frames: row k of one belongs to row k of the other, x before y.
 
-    `sigma` is the standard deviation, in pixels, of the noise on each coordinate of `points_i`: one number
-    for the pair, or one a landmark. The points of j count as exact.
+    `sigma` is the standard deviation, in pixels, of the noise on each coordinate of `points_i`: one number for the
+    pair, or one per landmark. The points of j count as exact.
     """
 
     pair: Pair
@@ -97,7 +97,7 @@ class Landmarks:
 
     @property
     def determine_affine(self) -> bool:
-        """Whether they are enough for an affine map: three, not on one line in either frame."""
+        """Whether they determine an affine map: at least three, not on one line in either frame."""
         return len(self) >= 3 and not (are_collinear(self.points_i) or are_collinear(self.points_j))
 
     @property
@@ -107,8 +107,8 @@ class Landmarks:
 
 
 MIN_SPREAD_RATIO = 1e-3
-"""Points whose spread across their main direction is below this fraction of the spread along it are collinear: an
-affine map fitted to them would be free to shear."""
+"""Points are collinear if their spread across their main direction is below this fraction of the spread along it. An
+affine map fitted to them could shear freely."""
 
 
 def are_collinear(points: Points) -> bool:
@@ -126,7 +126,7 @@ class Verdict(StrEnum):
 
 
 class Author(StrEnum):
-    """Who gave an answer. A person's word is never held back, only questioned."""
+    """Who gave an answer. A person's answer is never rejected, only questioned."""
 
     MATCHER = "matcher"
     PERSON = "person"
@@ -134,7 +134,7 @@ class Author(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """An agent's word on a pair; a yes carries the landmarks, any answer may carry a reason in words."""
+    """An agent's answer about a pair; a yes has landmarks, and any answer may have a reason in words."""
 
     pair: Pair
     verdict: Verdict
@@ -173,7 +173,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expectation:
-    """Where a pair's second frame is thought to lie in the first, before anybody looks."""
+    """The expected position of a pair's second frame in the first, before an agent looks."""
 
     i_from_j: Homographies  # (3, 3); (2, 3) for an affine one
     sigma_px: float  # of each coordinate of the centre of j in i; infinite if nothing is known
@@ -181,9 +181,9 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A pair worth asking about, and why.
+    """A pair to ask about, and why.
 
-    `reasons` names the quantities the strategy multiplied, for whoever wants to show them.
+    `reasons` has the quantities that the strategy multiplied, by name, for display.
     """
 
     pair: Pair

@@ -156,7 +156,7 @@ class Recollection:
     def start_by(self, strategy: str | Strategy) -> Loop:
         """Return the start state for a strategy, with the loop that belongs to it."""
         if not isinstance(strategy, str):
-            return replace(self.start, ground=replace(self.start.ground, strategy=strategy))
+            return replace(self.start, setup=replace(self.start.setup, strategy=strategy))
         if strategy == SMALTI:
             return self.start
         return Method(strategy).start(

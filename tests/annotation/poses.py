@@ -66,14 +66,14 @@ def _example(case: Case, seed: int) -> dict[str, Any]:
     truth = expected @ expm(_matrix(case.off * rng.normal(size=family.freedom) @ by_entry))
     points_j = np.array(case.points)
     sigma = SIGMA_PX[Origin.CLICKED]
-    points_i = lens.bend(apply_map(_in_pixels(truth), lens.straighten(points_j)))
+    points_i = lens.distort(apply_map(_in_pixels(truth), lens.undistort(points_j)))
     points_i = points_i + rng.normal(0.0, sigma, points_j.shape)
-    units_i, units_j = (_in_units(lens.straighten(points)) for points in (points_i, points_j))
+    units_i, units_j = (_in_units(lens.undistort(points)) for points in (points_i, points_j))
     best, posterior = _combine(expected, by_entry, units_i, units_j, sigma / OUTLINE.unit)
 
     def seen(along: NDArray[np.float64]) -> NDArray[np.float64]:
         i_from_j = expected @ expm(_matrix(along @ by_entry))
-        return np.asarray(lens.bend(apply_map(_in_pixels(i_from_j), lens.straighten(PROBE)))[0])
+        return np.asarray(lens.distort(apply_map(_in_pixels(i_from_j), lens.undistort(PROBE)))[0])
 
     step = 1e-3 * np.eye(family.freedom)
     slopes = np.column_stack([(seen(best + one) - seen(best - one)) / 2e-3 for one in step])

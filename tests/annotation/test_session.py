@@ -426,8 +426,8 @@ def test_the_lens_is_in_what_the_page_gets_and_in_residuals(folder, monkeypatch)
         row = session.answers()[3]
         landmarks = loop.landmarks[Pair(row.i, row.j)]
         maps = np.array(session.mosaic().maps).reshape(-1, 3, 3)
-        straight = loop.lens.straighten(landmarks.points_j)
-        seen = loop.lens.bend(apply_map(np.linalg.inv(maps[row.i]) @ maps[row.j], straight))
+        straight = loop.lens.undistort(landmarks.points_j)
+        seen = loop.lens.distort(apply_map(np.linalg.inv(maps[row.i]) @ maps[row.j], straight))
         off = np.linalg.norm(seen - landmarks.points_i, axis=1)
         assert row.residual_px == pytest.approx(np.sqrt(np.mean(off**2)), rel=1e-9)
 

@@ -62,6 +62,6 @@ def test_ten_answers_of_a_person_leave_little_of_the_drift(prepared):
         def answer(self, pair):
             return person.answer(Pair(preparation.used[pair.i], preparation.used[pair.j])).of_pair(pair)
 
-    ground = replace(preparation.start.ground, stop_rule=StopRule(budget=10))
-    *_, last = replace(preparation.start, ground=ground).run(InEngine())
+    setup = replace(preparation.start.setup, stop_rule=StopRule(budget=10))
+    *_, last = replace(preparation.start, setup=setup).run(InEngine())
     assert sequence.truth_error(last.mosaic_from_frame, preparation.used).rms < 3.0

@@ -32,7 +32,7 @@ def filmed(k1: float) -> tuple[SyntheticSequence, Lens, list[np.ndarray]]:
     sequence = SyntheticSequence(scene[MARGIN:-MARGIN, MARGIN:-MARGIN], camera)
     lens = Lens(sequence.outline, k1)
     x, y = np.meshgrid(np.arange(FRAME[0]), np.arange(FRAME[1]))
-    straight = lens.straighten(np.stack([x, y], axis=-1).reshape(-1, 2).astype(float))
+    straight = lens.undistort(np.stack([x, y], axis=-1).reshape(-1, 2).astype(float))
     images = []
     for matrix in sequence.mosaic_from_frame:
         at = project_points(np.vstack([matrix, [0, 0, 1]]), straight) + MARGIN
@@ -59,8 +59,8 @@ def corner_square() -> float:
 def test_the_lens_is_found(bent):
     project, _, lens = bent
     corners = lens.outline.corners
-    off = np.linalg.norm(project.lens.straighten(corners) - lens.straighten(corners), axis=1)
-    moved = np.linalg.norm(corners - lens.straighten(corners), axis=1)
+    off = np.linalg.norm(project.lens.undistort(corners) - lens.undistort(corners), axis=1)
+    moved = np.linalg.norm(corners - lens.undistort(corners), axis=1)
     assert moved.min() > 6
     assert off.max() < 0.1 * moved.min()
 

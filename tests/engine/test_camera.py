@@ -113,24 +113,24 @@ def test_a_motion_s_turn_and_zoom_are_those_between_two_frames():
 def test_every_number_has_a_kind_and_every_kind_a_deviation():
     assert sorted({*KIND_OF_ATTITUDE.tolist(), *KIND_OF_MOTION.tolist()}) == list(range(len(KINDS)))
     camera = Camera(tuple(map(float, range(1, 8))))
-    np.testing.assert_array_equal(camera.of_attitude, [1, 2, 2, 3, 3])
-    np.testing.assert_array_equal(camera.of_motion, [4, 5, 6, 6, 7, 7])
+    np.testing.assert_array_equal(camera.attitude_deviations, [1, 2, 2, 3, 3])
+    np.testing.assert_array_equal(camera.motion_deviations, [4, 5, 6, 6, 7, 7])
 
 
 def test_nothing_is_claimed_of_motion_before_it_was_learned():
-    assert not Camera().moves_calmly
-    assert Camera().with_deviations(np.full(7, 0.1)).moves_calmly
+    assert not Camera().has_motion_prior
+    assert Camera().with_deviations(np.full(7, 0.1)).has_motion_prior
 
 
 def test_frames_that_show_the_same_place_say_once_that_they_are_level():
     slow = (0.01, 0.01, 0.01, 0.1, 1e-4, 1e-4, 1e-4)
-    apart, together = Camera(slow), Camera(slow, together=20.0)
-    np.testing.assert_allclose(apart.of_attitude, 0.01)
+    apart, together = Camera(slow), Camera(slow, frames_per_place=20.0)
+    np.testing.assert_allclose(apart.attitude_deviations, 0.01)
     # Neighbours correlate by 0.95; those of a camera that moves as much as it is held off level do not.
-    np.testing.assert_allclose(together.of_attitude, 0.01 * np.sqrt(1.95 / 0.05))
+    np.testing.assert_allclose(together.attitude_deviations, 0.01 * np.sqrt(1.95 / 0.05))
     quick = (0.01, 0.01, 0.01, 0.1, 0.02, 0.02, math.inf)
-    np.testing.assert_allclose(Camera(quick, together=20.0).of_attitude, 0.01)
-    assert (Camera((math.inf,) * 7, together=20.0).of_attitude == math.inf).all()
+    np.testing.assert_allclose(Camera(quick, frames_per_place=20.0).attitude_deviations, 0.01)
+    assert (Camera((math.inf,) * 7, frames_per_place=20.0).attitude_deviations == math.inf).all()
 
 
 def test_the_directions_of_the_kernel_are_those_of_the_basis():

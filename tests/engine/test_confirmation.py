@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from smalti.engine.link_confirmation import are_confirmed, hanging_frames
+from smalti.engine.link_confirmation import are_confirmed, unconfirmed_frames
 
 FRAMES = 9
 
@@ -37,7 +37,7 @@ def test_frames_that_do_not_hang_are_joined_by_confirmed_links(links):
     ends = numbers(links)
     confirmed, (_, part) = are_confirmed(FRAMES, ends), parts_of(ends)
     _, group = parts_of(ends[confirmed])
-    pooled = ~hanging_frames(FRAMES, ends)
+    pooled = ~unconfirmed_frames(FRAMES, ends)
     for number in range(part.max() + 1):
         assert len(set(group[pooled & (part == number)])) == 1
         largest = np.bincount(group[part == number]).max()
@@ -47,10 +47,10 @@ def test_frames_that_do_not_hang_are_joined_by_confirmed_links(links):
 def test_of_a_chain_without_loops_all_frames_hang_but_one():
     chain = numbers((n, n + 1) for n in range(FRAMES - 1))
     assert not are_confirmed(FRAMES, chain).any()
-    assert np.sum(hanging_frames(FRAMES, chain)) == FRAMES - 1
+    assert np.sum(unconfirmed_frames(FRAMES, chain)) == FRAMES - 1
 
 
 @pytest.mark.parametrize("links", [[], [(0, 1)]])
 def test_few_links_are_no_problem(links):
     assert len(are_confirmed(FRAMES, numbers(links))) == len(links)
-    assert len(hanging_frames(FRAMES, numbers(links))) == FRAMES
+    assert len(unconfirmed_frames(FRAMES, numbers(links))) == FRAMES

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from smalti.engine import covariance as module
 from smalti.engine.covariance import Covariance
-from smalti.engine.elimination_paths import PRODUCT_OF, Climber
+from smalti.engine.elimination_paths import PRODUCT_OF, PathFinder
 from smalti.engine.link_prediction import PredictedLinks
 from smalti.engine.relative_position import FAR
 from smalti.geometry.homographies import (
@@ -184,7 +184,7 @@ def ancestors(parent: NDArray, column: int) -> list[int]:
 )
 def test_the_product_of_two_ways_is_the_dense_inverse(family, loops, parts):
     given_world = world(family, 14, loops, parts)
-    ways = Climber(given_world.factor, family.by_entry).ascend(np.arange(14))
+    ways = PathFinder(given_world.factor, family.by_entry).find(np.arange(14))
     expected = np.einsum("ce,icjd,dg->iejg", family.by_entry, given_world.dense, family.by_entry)
     found = np.zeros_like(expected)
     for i in range(14):
@@ -197,7 +197,7 @@ def test_the_product_of_two_ways_is_the_dense_inverse(family, loops, parts):
 
 @each_family
 def test_tails_are_the_sums_of_products_from_a_level_on(family):
-    ways = Climber(world(family).factor, family.by_entry).ascend(np.arange(14))
+    ways = PathFinder(world(family).factor, family.by_entry).find(np.arange(14))
     for frame in range(14):
         own, column = way(ways, frame), ways.place[frame]
         for level in range(ways.depth[column] + 2):

@@ -163,8 +163,8 @@ def test_links_that_nobody_confirms_are_doubted_where_others_were_wrong():
     assert state.rejected
     unconfirmed = ~state.system.confirmed
     assert unconfirmed.any()
-    assert (state.doubt[unconfirmed] > 1.0).all()
-    assert (state.doubt[~unconfirmed] == 1.0).all()
+    assert (state.variance_inflation[unconfirmed] > 1.0).all()
+    assert (state.variance_inflation[~unconfirmed] == 1.0).all()
 
 
 def test_doubt_moves_no_frame_but_tells_that_it_may_lie_elsewhere():
@@ -180,7 +180,7 @@ def test_doubt_moves_no_frame_but_tells_that_it_may_lie_elsewhere():
 
 
 def test_where_nothing_was_wrong_nothing_is_doubted():
-    assert estimate(chain_of(0), told(0, BESIDE[:3])).doubt is None
+    assert estimate(chain_of(0), told(0, BESIDE[:3])).variance_inflation is None
 
 
 def test_without_answers_the_chain_s_state_stays():
@@ -193,7 +193,7 @@ def test_the_order_of_links_changes_no_bit():
     forth, back = estimate(chain_of(1), links), estimate(chain_of(1), links[::-1])
     np.testing.assert_array_equal(forth.mosaic_from_frame, back.mosaic_from_frame)
     assert list(forth.rejected) == list(back.rejected)
-    assert forth.knowledge.noise == back.knowledge.noise
+    assert forth.noise_model.noise == back.noise_model.noise
 
 
 # Surprise

@@ -7,7 +7,7 @@ import pytest
 
 from smalti.engine.camera_priors import Camera
 from smalti.engine.initialisation import first_guess
-from smalti.engine.rows import Weights, linearise
+from smalti.engine.linearisation import Weights, linearise
 from smalti.engine.solution import solve
 from smalti.geometry.homographies import FAMILIES, SIMILARITY, exponential, normalise
 from tests.worlds import across, flight

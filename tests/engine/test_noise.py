@@ -11,19 +11,20 @@ import pytest
 
 from smalti.engine.camera_priors import KINDS, Camera
 from smalti.engine.estimate import begin
+from smalti.engine.linearisation import Weights, linearise
 from smalti.engine.links import fit_link
+from smalti.engine.normal_equations import fix_gauge, normal_equations
 from smalti.engine.robust_estimate import estimate
-from smalti.engine.rows import Weights, hold, linearise, normal_equations
 from smalti.engine.solution import solve
 from smalti.engine.variance_components import (
-    ALIKE,
     CHAIN,
+    CHAIN_INFLATION,
     MATCHER,
     PERSON,
     Check,
-    Knowledge,
+    NoiseModel,
+    landmark_noise,
     learn_robust_weights,
-    scatter,
 )
 from smalti.geometry.homographies import FAMILIES, PROJECTIVE, SIMILARITY, TRANSLATION, apply_map, exponential
 from smalti.records import Landmarks, Pair
@@ -50,7 +51,7 @@ def test_the_scatter_of_landmarks_tells_how_much_they_err(family, factor):
     rng = np.random.default_rng(1)
     world = flight(rng, FRAMES, family, lane=LANE)
     system = world.system(world.links(world.chain, rng, sigma=SIGMA, noise=factor * SIGMA))
-    assert scatter(system) == pytest.approx(factor, rel=0.1)
+    assert landmark_noise(system) == pytest.approx(factor, rel=0.1)
 
 
 @pytest.mark.parametrize("factor", [0.3, 1.0, 3.0])
@@ -73,9 +74,9 @@ def test_landmarks_that_were_read_off_a_map_do_not_tell_its_noise_but_triangles_
             apply_map(link.i_from_j, link.points_j) + rng.normal(0.0, 1e-13, link.points_j.shape) for link in links
         ]
         read_off = [replace(link, points_i=points) for link, points in zip(links, on_map, strict=True)]
-        assert scatter(world.system(read_off)) == 1.0
+        assert landmark_noise(world.system(read_off)) == 1.0
         # A few that do scatter are not outvoted by those that cannot.
-        assert scatter(world.system([*links[:10], *read_off[10:]])) == pytest.approx(1.0, rel=0.3)
+        assert landmark_noise(world.system([*links[:10], *read_off[10:]])) == pytest.approx(1.0, rel=0.3)
         return begin(world.system(read_off)).local_noise
 
     assert mean_of(range(3), learned) == pytest.approx(1.0, rel=0.25)
@@ -83,7 +84,7 @@ def test_landmarks_that_were_read_off_a_map_do_not_tell_its_noise_but_triangles_
 
 def test_before_any_loop_a_chain_counts_as_noisier_than_neighbours_say():
     chain = begun(1)[1]
-    assert chain.knowledge.noise[CHAIN] >= ALIKE * chain.local_noise
+    assert chain.noise_model.noise[CHAIN] >= CHAIN_INFLATION * chain.local_noise
 
 
 @cache
@@ -100,7 +101,7 @@ def test_the_noise_of_a_matcher_is_found_from_its_links(factor):
         world, chain = begun(seed)
         beside = [pair for pair in across(FRAMES, LANE) if pair.i % 2]
         near = [Pair(n, n + 2) for n in range(0, FRAMES - 2, 2)]
-        return estimate(chain, world.links([*beside, *near], rng, noise=factor * SIGMA)).knowledge.noise[MATCHER]
+        return estimate(chain, world.links([*beside, *near], rng, noise=factor * SIGMA)).noise_model.noise[MATCHER]
 
     assert mean_of(range(3), learned) == pytest.approx(factor, rel=0.35)
 
@@ -111,7 +112,7 @@ def test_a_person_has_a_noise_of_their_own():
     pairs = across(FRAMES, LANE)
     careful, careless = pairs[::2], pairs[1::2]
     loops = [*world.links(careful, rng), *world.links(careless, rng, noise=8 * SIGMA)]
-    noise = estimate(chain, loops, set(careless)).knowledge.noise
+    noise = estimate(chain, loops, set(careless)).noise_model.noise
     assert noise[PERSON] > 3.0
     assert noise[MATCHER] < 2.0
 
@@ -129,7 +130,7 @@ def test_a_chain_whose_pairs_err_as_a_whole_is_found_noisier_as_loops_close():
     chain = begin(world.system(links))
     after = estimate(chain, world.links(across(FRAMES, LANE)[::3], rng, noise=0.1))
     assert chain.local_noise < 0.5
-    assert after.knowledge.noise[CHAIN] > 2.0 * chain.knowledge.noise[CHAIN]
+    assert after.noise_model.noise[CHAIN] > 2.0 * chain.noise_model.noise[CHAIN]
 
 
 def test_a_link_that_errs_by_far_keeps_little_of_its_weight():
@@ -139,7 +140,7 @@ def test_a_link_that_errs_by_far_keeps_little_of_its_weight():
     wrong = pairs[-5]
     links = [world.links([pair], rng, by=(5.0, 0.0) if pair == wrong else (0.0, 0.0))[0] for pair in pairs]
     system = world.system(links)
-    nothing = Knowledge.nothing(system)
+    nothing = NoiseModel.initial(system)
     check = Check(solve(system, nothing.weights(np.zeros(len(links), dtype=int)), system.first_maps()))
     robust_weights = learn_robust_weights(check, nothing).robust_weights
     at = system.place_of[wrong]
@@ -192,7 +193,7 @@ def surprise_of(system, weights, n, without):
     """χ² of a link's residual by the covariance of a solution that does not know it, densely."""
     rows = linearise(system, weights, np.concatenate([without.maps, np.eye(3)[None]])[: system.nodes])
     diagonal, off_diagonal, _ = normal_equations(without.system, without.rows)
-    hold(without.system, diagonal)
+    fix_gauge(without.system, diagonal)
     nodes, freedom = diagonal.shape[:2]
     information = np.zeros((nodes, freedom, nodes, freedom))
     information[np.arange(nodes), :, np.arange(nodes)] = diagonal
@@ -250,7 +251,7 @@ def chain_of(world, rng, sigma=SIGMA, **more):
 
 def test_of_a_stage_it_is_learned_that_it_neither_turns_nor_tilts():
     rng = np.random.default_rng(6)
-    deviations = np.array(chain_of(stage(rng), rng, 0.1).knowledge.camera.deviations)
+    deviations = np.array(chain_of(stage(rng), rng, 0.1).noise_model.camera.deviations)
     assert (deviations < 0.002).all()
 
 
@@ -268,14 +269,14 @@ def test_of_a_video_it_is_not_taken_that_it_is_level_because_it_hardly_moves_fro
         world = swaying(rng)
         ties = [Pair(n, n + span) for span in (8, 16, 32) for n in range(0, world.frames - span, span // 2)]
         chain = begin(world.system(world.links([*world.chain, *ties], rng, sigma=SIGMA)))
-        return dict(zip(KINDS, chain.knowledge.camera.deviations, strict=True))["level perspective"]
+        return dict(zip(KINDS, chain.noise_model.camera.deviations, strict=True))["level perspective"]
 
     assert mean_of(range(3), learned) == pytest.approx(0.02 / math.sqrt(2.0), rel=0.3)
 
 
 def test_of_a_drone_it_is_learned_how_level_it_is_held():
     def perspective(rng):
-        return chain_of(flight(rng, 48, lane=LANE), rng).knowledge.camera.deviations[2]
+        return chain_of(flight(rng, 48, lane=LANE), rng).noise_model.camera.deviations[2]
 
     assert mean_of(range(3), perspective) == pytest.approx(0.01, rel=0.4)
 
@@ -286,7 +287,7 @@ def test_of_a_drone_it_is_learned_how_level_it_is_held():
 )
 def test_of_a_camera_that_moves_so_nothing_much_is_claimed(kind, camera, weak):
     rng = np.random.default_rng(7)
-    assert chain_of(camera(rng), rng).knowledge.camera.deviations[KINDS.index(kind)] > weak
+    assert chain_of(camera(rng), rng).noise_model.camera.deviations[KINDS.index(kind)] > weak
 
 
 @pytest.mark.parametrize(("camera", "sigma"), [(turning, 0.15), (diving, 0.05), (panning, 0.05)])
@@ -303,14 +304,14 @@ def test_a_camera_that_is_not_still_is_not_distorted_by_what_is_learned_of_it(ca
 @pytest.mark.parametrize(("camera", "number", "kept_up"), [(turning, 0, 0.17), (panning, 4, 0.0205)])
 def test_a_motion_that_is_kept_up_is_the_usual_one(camera, number, kept_up):
     rng = np.random.default_rng(1)
-    usual = chain_of(camera(rng), rng, 0.1).knowledge.camera.usual_motion
+    usual = chain_of(camera(rng), rng, 0.1).noise_model.camera.mean_motion
     assert abs(usual[number]) == pytest.approx(kept_up, rel=0.15)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_camera_that_turns_to_and_fro_has_no_usual_motion(seed):
     rng = np.random.default_rng(seed)
-    assert chain_of(flight(rng, FRAMES, lane=LANE), rng).knowledge.camera.usual_motion == (0.0,) * 6
+    assert chain_of(flight(rng, FRAMES, lane=LANE), rng).noise_model.camera.mean_motion == (0.0,) * 6
 
 
 def test_a_still_camera_makes_a_chain_better():
@@ -326,4 +327,4 @@ def test_a_still_camera_makes_a_chain_better():
 def test_of_few_frames_nothing_is_learned_of_the_camera():
     rng = np.random.default_rng(1)
     world = flight(rng, 6)
-    assert begin(world.system(world.links(world.chain, rng))).knowledge.camera.deviations == Camera().deviations
+    assert begin(world.system(world.links(world.chain, rng))).noise_model.camera.deviations == Camera().deviations

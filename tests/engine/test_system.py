@@ -12,8 +12,9 @@ import pytest
 from smalti.engine.camera_priors import Camera
 from smalti.engine.covariance import Covariance
 from smalti.engine.equations import LENS, TURN, System
+from smalti.engine.linearisation import Weights, linearise
 from smalti.engine.links import fit_link
-from smalti.engine.rows import OPEN_DEVIATIONS, Weights, linearise, normal_equations
+from smalti.engine.normal_equations import WEAK_DEVIATIONS, normal_equations
 from smalti.engine.solution import solve
 from smalti.errors import PairError, UsageError
 from smalti.geometry.homographies import FAMILIES, PROJECTIVE, SIMILARITY, TRANSLATION, exponential, normalise
@@ -156,7 +157,7 @@ def test_the_information_is_the_square_of_the_derivatives(family):
         found[a, :, b], found[b, :, a] = block, block.T
     jacobian = as_they_say(system, rows)
     expected = (jacobian.T @ jacobian).reshape(found.shape)
-    open_directions = np.diag(OPEN_DEVIATIONS[:freedom] ** -2.0)
+    open_directions = np.diag(WEAK_DEVIATIONS[:freedom] ** -2.0)
     for n in range(system.frames):
         expected[n, :, n] += open_directions
     if system.shares_error:

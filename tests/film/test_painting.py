@@ -64,8 +64,8 @@ def test_frames_seen_through_a_lens_show_the_scene_straight(k1):
     inside, outside = np.zeros((2, 140, 240), dtype=bool)
     for matrix in maps:
         straight = np.stack(mapped(np.linalg.inv(matrix), x, y), axis=-1)
-        inside |= lens.outline.contains(lens.bend(straight), -2.0)
-        outside |= lens.outline.contains(lens.bend(straight), 3.0)
+        inside |= lens.outline.contains(lens.distort(straight), -2.0)
+        outside |= lens.outline.contains(lens.distort(straight), 3.0)
     picture = paint(hold(frames, lens=lens), maps, np.ones(2), (240, 140), BLUE)
     as_they_are = paint(hold(frames), maps, np.ones(2), (240, 140), BLUE)
     assert psnr(picture[inside], colour_at(x, y)[inside]) > 33

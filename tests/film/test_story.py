@@ -195,7 +195,7 @@ def test_a_project_without_any_mosaic_is_refused(tmp_path):
 def test_what_is_missed_is_measured_where_it_is_seen():
     lens = Lens(OUTLINE, 0.1)
     points = np.array([[5.0, 6.0], [40.0, 31.0], [70.0, 12.0]])
-    moved = project_points(turn(3), lens.straighten(points))
-    record = Landmarks(Pair(0, 1), lens.bend(moved) + np.array([0.3, 0.4]), points)
+    moved = project_points(turn(3), lens.undistort(points))
+    record = Landmarks(Pair(0, 1), lens.distort(moved) + np.array([0.3, 0.4]), points)
     maps = np.array([np.eye(3), turn(3)])
     assert LoopResiduals([record], lens).rms_px(maps, np.ones(2, dtype=bool)) == pytest.approx(0.5)

@@ -22,7 +22,7 @@ def grid(count=9):
 
 @each_lens
 def test_bending_undoes_straightening(lens):
-    np.testing.assert_allclose(lens.bend(lens.straighten(grid())), grid(), atol=1e-8)
+    np.testing.assert_allclose(lens.distort(lens.undistort(grid())), grid(), atol=1e-8)
 
 
 @settings(derandomize=True, deadline=None, max_examples=60)
@@ -30,7 +30,7 @@ def test_bending_undoes_straightening(lens):
 def test_bending_undoes_straightening_through_any_lens_that_does_not_fold(k1, k2, x, y):
     lens = Lens(OUTLINE, k1, k2)
     assert not lens.folds
-    np.testing.assert_allclose(lens.bend(lens.straighten(np.array([[x, y]]))), [[x, y]], atol=1e-7)
+    np.testing.assert_allclose(lens.distort(lens.undistort(np.array([[x, y]]))), [[x, y]], atol=1e-7)
 
 
 def test_a_straight_place_is_the_polynomial_of_what_is_seen():
@@ -38,20 +38,20 @@ def test_a_straight_place_is_the_polynomial_of_what_is_seen():
     seen = OUTLINE.centre + np.array([30.0, -24.0])
     x = np.array([0.5, -0.4])
     expected = x * (1.0 + 0.1 * 0.41 + 0.02 * 0.41**2) * 60.0 + OUTLINE.centre
-    np.testing.assert_allclose(lens.straighten(seen), expected, rtol=1e-13)
+    np.testing.assert_allclose(lens.undistort(seen), expected, rtol=1e-13)
 
 
 @each_lens
 def test_the_centre_stays_where_it_is(lens):
-    np.testing.assert_array_equal(lens.straighten(OUTLINE.centre), OUTLINE.centre)
-    np.testing.assert_array_equal(lens.bend(OUTLINE.centre), OUTLINE.centre)
+    np.testing.assert_array_equal(lens.undistort(OUTLINE.centre), OUTLINE.centre)
+    np.testing.assert_array_equal(lens.distort(OUTLINE.centre), OUTLINE.centre)
 
 
 @each_lens
 def test_slopes_are_the_derivatives_of_straightening(lens):
     points, step = grid(5), 1e-4
     columns = [
-        (lens.straighten(points + axis) - lens.straighten(points - axis)) / (2 * step) for axis in step * np.eye(2)
+        (lens.undistort(points + axis) - lens.undistort(points - axis)) / (2 * step) for axis in step * np.eye(2)
     ]
     np.testing.assert_allclose(lens.slopes(points), np.stack(columns, axis=-1), atol=1e-8)
 
@@ -59,7 +59,7 @@ def test_slopes_are_the_derivatives_of_straightening(lens):
 def test_beyond_the_fold_the_farthest_place_that_is_seen_stands_for_all():
     lens = Lens(OUTLINE, -0.25)
     farthest = np.sqrt(1.0 / 0.75) * lens.unit
-    seen = lens.bend(OUTLINE.centre + np.array([[200.0, 0.0], [0.0, 5000.0]]))
+    seen = lens.distort(OUTLINE.centre + np.array([[200.0, 0.0], [0.0, 5000.0]]))
     np.testing.assert_allclose(np.linalg.norm(seen - OUTLINE.centre, axis=1), farthest, rtol=1e-9)
 
 
@@ -67,8 +67,8 @@ def test_a_straight_lens_bends_nothing_and_leaves_no_record():
     lens = Lens(OUTLINE)
     assert lens.is_undistorted
     assert lens.record is None
-    np.testing.assert_array_equal(lens.straighten(grid()), grid())
-    np.testing.assert_array_equal(lens.bend(grid()), grid())
+    np.testing.assert_array_equal(lens.undistort(grid()), grid())
+    np.testing.assert_array_equal(lens.distort(grid()), grid())
 
 
 def test_the_record_s_formula_straightens_as_the_lens_does():
@@ -77,4 +77,4 @@ def test_the_record_s_formula_straightens_as_the_lens_does():
     x = (grid() - told["centre"]) / told["unit_px"]
     r2 = np.sum(x**2, axis=1, keepdims=True)
     by_hand = x * (1 + told["k1"] * r2 + told["k2"] * r2 * r2) * told["unit_px"] + told["centre"]
-    np.testing.assert_allclose(by_hand, lens.straighten(grid()), rtol=1e-12)
+    np.testing.assert_allclose(by_hand, lens.undistort(grid()), rtol=1e-12)

@@ -101,7 +101,7 @@ def test_who_follows_the_formula_of_the_lens_gets_the_straight_pixel(tmp_path):
     r2 = x * x + y * y
     factor = (1 + told["k1"] * r2 + told["k2"] * r2 * r2) * told["unit_px"]
     straight = (x * factor + told["centre"][0], y * factor + told["centre"][1])
-    assert straight == pytest.approx(tuple(lens.straighten(np.array([200.0, 30.0]))))
+    assert straight == pytest.approx(tuple(lens.undistort(np.array([200.0, 30.0]))))
 
 
 def test_frames_may_come_one_by_one(tmp_path):

@@ -29,7 +29,7 @@ def tilted(page, program):
     frame = cv2.GaussianBlur(frame, (0, 0), 2.0)
     x, y = np.meshgrid(np.arange(WIDTH, dtype=np.float64), np.arange(HEIGHT, dtype=np.float64))
     points = np.stack([x, y], axis=-1).reshape(-1, 2)
-    seen = LENS.bend(apply_map(TILTED, LENS.straighten(points))).reshape(HEIGHT, WIDTH, 2).astype(np.float32)
+    seen = LENS.distort(apply_map(TILTED, LENS.undistort(points))).reshape(HEIGHT, WIDTH, 2).astype(np.float32)
     moved = cv2.remap(frame, seen[..., 0], seen[..., 1], cv2.INTER_CUBIC)
     names = ("centre_x", "centre_y", "unit_px", "k1", "k2")
 

@@ -54,7 +54,7 @@ def test_frames_that_lie_right_have_no_error():
 def test_with_a_lens_distances_are_measured_where_they_are_seen():
     lens = Lens(Outline.of_pixels(200, 100), 0.1, -0.02)
     points = np.array([[20.0, 10.0], [150.0, 40.0], [99.5, 90.0]])
-    seen = lens.bend(lens.straighten(points) + np.array([30.0, -5.0]))
+    seen = lens.distort(lens.undistort(points) + np.array([30.0, -5.0]))
     record = landmarks(0, 1, (seen + np.array([3.0, 4.0])).tolist(), points.tolist())
     placements = [shifted(0, 0), shifted(1, 30, -5)]
     assert evaluate(placements, [record], lens).relative_rmsd_px == pytest.approx(5.0)

@@ -26,7 +26,7 @@ def mapped(b_from_a: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarr
 def frame_of(mosaic_from_frame: np.ndarray, width: int, height: int, lens: Lens | None = None) -> np.ndarray:
     y, x = np.mgrid[:height, :width].astype(float)
     if lens is not None:
-        x, y = np.moveaxis(lens.straighten(np.stack([x, y], axis=-1)), -1, 0)
+        x, y = np.moveaxis(lens.undistort(np.stack([x, y], axis=-1)), -1, 0)
     return np.rint(colour_at(*mapped(mosaic_from_frame, x, y))).clip(0, 255).astype(np.uint8)
 
 

@@ -41,7 +41,7 @@ def count_views(lens: Lens, canvas: Canvas, mask: np.ndarray | None = None, worl
     views = np.zeros((canvas.height, canvas.width), dtype=int)
     for matrix in world.values():
         straight = np.stack(mapped(np.linalg.inv(matrix), *canvas_points(canvas)), axis=-1)
-        column, row = np.moveaxis(np.floor(lens.bend(straight) + 0.5), -1, 0)
+        column, row = np.moveaxis(np.floor(lens.distort(straight) + 0.5), -1, 0)
         within = (column >= 0) & (column < WIDTH) & (row >= 0) & (row < HEIGHT)
         views[within] += mask[row[within].astype(int), column[within].astype(int)]
     return views
@@ -102,7 +102,7 @@ def test_the_canvas_holds_all_of_the_bent_frames():
     wide = Canvas(canvas.left - 5, canvas.top - 5, canvas.width + 10, canvas.height + 10)
     seen = count_views(lens, wide, world={0: shift(0, 0)})
     assert seen.sum() == seen[5:-5, 5:-5].sum()
-    corners_only = Canvas.around(np.eye(3)[None], WIDTH, HEIGHT, rim=lens.straighten(OUTLINE.corners))
+    corners_only = Canvas.around(np.eye(3)[None], WIDTH, HEIGHT, rim=lens.undistort(OUTLINE.corners))
     assert corners_only.width < canvas.width
 
 
@@ -141,8 +141,8 @@ def test_who_follows_the_way_back_gets_the_pixel_that_is_seen(tmp_path):
     row, column = 60, 90
     back = next(one for one in content["frames"] if one["frame"] == source[row, column])
     straight = mapped(np.array(back["frame_from_canvas"]), np.array(column), np.array(row))
-    x, y = lens.bend(np.array(straight))
-    place = mapped(WORLD[back["frame"]], *lens.straighten(np.array([x, y])))
+    x, y = lens.distort(np.array(straight))
+    place = mapped(WORLD[back["frame"]], *lens.undistort(np.array([x, y])))
     assert place == pytest.approx((column + canvas.left, row + canvas.top))
 
 
@@ -152,7 +152,7 @@ def test_the_table_of_the_kernels_is_the_lens(k1):
     level_from_frame = np.array([[0.31, 0.0, 0.2], [0.0, 0.28, -0.1], [0.0, 0.0, 1.0]])
     rng = np.random.default_rng(1)
     seen = rng.uniform((0, 0), (3999, 2999), (500, 2))
-    for (x, y), straight in zip(seen, lens.straighten(seen), strict=True):
+    for (x, y), straight in zip(seen, lens.undistort(seen), strict=True):
         found = distorted_position(np.eye(3), bending_of(lens), *straight)
         assert found == pytest.approx((x, y), abs=1e-4)
         found = distorted_position(level_from_frame, bending_of(lens, level_from_frame), *straight)
@@ -161,7 +161,7 @@ def test_the_table_of_the_kernels_is_the_lens(k1):
 
 def test_beyond_the_corner_nothing_is_seen():
     for lens in LENSES.values():
-        corner = lens.straighten(OUTLINE.corners[2])
+        corner = lens.undistort(OUTLINE.corners[2])
         for factor in (1.001, 2.0, 1e6, np.inf):
             x, y = distorted_position(
                 np.eye(3), bending_of(lens), *(OUTLINE.centre + factor * (corner - OUTLINE.centre))

@@ -10,8 +10,8 @@ from scipy.linalg import hadamard
 
 from smalti.active_loop import ActiveLoop
 from smalti.engine.estimate import Estimate
+from smalti.engine.normal_equations import fix_gauge, normal_equations
 from smalti.engine.relative_position import PairCentres
-from smalti.engine.rows import hold, normal_equations
 from smalti.geometry.homographies import FAMILIES, PROJECTIVE, SIMILARITY
 from smalti.records import Answer, Landmarks, Pair
 from smalti.suggestion import expected_gain as module
@@ -96,7 +96,7 @@ def information_of(estimate):
     """(nodes · f, nodes · f): that on the increments of all frames, and of what the chain has in common."""
     system = estimate.system
     diagonal, off_diagonal, _ = normal_equations(system, estimate.solution.rows)
-    hold(system, diagonal)
+    fix_gauge(system, diagonal)
     nodes, freedom = diagonal.shape[:2]
     information = np.zeros((nodes, freedom, nodes, freedom))
     information[np.arange(nodes), :, np.arange(nodes)] = diagonal
@@ -270,7 +270,7 @@ def test_a_frame_has_as_many_landmarks_as_links_say_of_what_their_frames_share(s
     world = raster(FRAMES)
     state = ActiveLoop.start(FRAMES, OUTLINE, world.chain(world.agent(1, sigma)), family=SIMILARITY)
     # Six of nine control points on two thirds of a frame, as noisy as the chain counts.
-    noise = state.estimate.knowledge.noise[0]
+    noise = state.estimate.noise_model.noise[0]
     assert landmarks_of_a_frame(state.estimate) * noise**2 == pytest.approx(9.0 / sigma**2, rel=0.1)
 
 

@@ -128,7 +128,7 @@ def test_before_any_loop_the_error_is_what_the_covariance_says():
 def test_pairs_that_differ_by_more_than_their_landmarks_scatter_leave_an_error():
     _, states = course()
     state = states[10].estimate
-    noisy = replace(state, knowledge=replace(state.knowledge, noise=(4.0, 4.0, 1.0)))
+    noisy = replace(state, noise_model=replace(state.noise_model, noise=(4.0, 4.0, 1.0)))
     assert misfit_px(noisy) > 3.0 * misfit_px(state)
 
 
@@ -140,7 +140,7 @@ def test_no_answers_remove_what_lasts():
 
 def test_landmarks_that_are_hardly_worth_anything_leave_the_misfit_as_it_is():
     state = course()[1][10].estimate
-    noisy = replace(state, knowledge=replace(state.knowledge, noise=(4.0, 4.0, 1.0)))
+    noisy = replace(state, noise_model=replace(state.noise_model, noise=(4.0, 4.0, 1.0)))
     links = tuple(replace(link, sigma=np.append(link.sigma[:-1], 1e3)) for link in state.system.links)
     vague = replace(noisy, solution=replace(noisy.solution, system=replace(noisy.system, links=links)))
     assert misfit_px(vague) < 2.0 * misfit_px(noisy)

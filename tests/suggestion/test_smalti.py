@@ -110,7 +110,7 @@ def test_equal_states_are_asked_the_same_to_the_last_bit():
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core has one thread")
 def test_the_number_of_threads_changes_no_bit(monkeypatch):
     # Even small work is shared.
-    monkeypatch.setattr("smalti.compiled.WORTH_SHARING", 0.0)
+    monkeypatch.setattr("smalti.compiled.LEAST_PARALLEL_MICROSECONDS", 0.0)
     world = wander(50, 3)
     found = []
     before = numba.get_num_threads()
@@ -127,7 +127,7 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch):
 def test_nothing_is_asked_where_every_pair_was_answered():
     state = there_and_back(6)
     everything = np.column_stack(np.triu_indices(6, 1))
-    view = View(state.estimate, state.ground.untrained, Answered(settled=everything))
+    view = View(state.estimate, state.setup.untrained, Answered(settled=everything))
     assert Smalti().rank(view, 3) == []
 
 

@@ -44,9 +44,9 @@ def test_of_many_neighbours_some_are_taken_evenly_spread():
 
 
 def test_neighbours_are_in_reach_until_the_camera_has_moved_by_half_a_frame():
-    assert frames_in_reach(started(raster(40)).ground.first) == 2  # a third of a frame a step, and turns are shorter
+    assert frames_in_reach(started(raster(40)).setup.first) == 2  # a third of a frame a step, and turns are shorter
     # A circle of 1571 px in 200 steps; along the larger of x and y it moves by 0.9 of each step on average.
-    assert frames_in_reach(started(circle(200)).ground.first) == pytest.approx(50.0 / (0.9 * 1571.0 / 200.0), abs=1.0)
+    assert frames_in_reach(started(circle(200)).setup.first) == pytest.approx(50.0 / (0.9 * 1571.0 / 200.0), abs=1.0)
 
 
 def test_tiles_that_hardly_overlap_are_no_neighbours():
@@ -55,8 +55,8 @@ def test_tiles_that_hardly_overlap_are_no_neighbours():
     tiles = [Landmarks(Pair(n, n + 1), CONTROL_POINTS + shift, CONTROL_POINTS, 1.0) for n in range(9)]
     looks = WeightedSignatures(np.eye(10))
     state = ActiveLoop.start(10, OUTLINE, tiles, external=looks)
-    assert frames_in_reach(state.ground.first) == 0
-    assert state.ground.pooled is looks
+    assert frames_in_reach(state.setup.first) == 0
+    assert state.setup.pooled is looks
 
 
 def test_sparse_and_dense_signatures_are_added_up_alike():
@@ -72,8 +72,8 @@ def test_sparse_and_dense_signatures_are_added_up_alike():
 
 def test_a_model_that_has_no_signatures_stays_as_it_is():
     state = started(raster(30))
-    ground = state.ground
-    assert pooled(ground.untrained, ground.first, ground.chain_pairs) is ground.untrained
+    setup = state.setup
+    assert pooled(setup.untrained, setup.first, setup.chain_pairs) is setup.untrained
 
 
 def test_overlapping_frames_are_told_better_by_what_is_seen_around_them():
@@ -90,6 +90,6 @@ def test_overlapping_frames_are_told_better_by_what_is_seen_around_them():
         count = together.sum()
         return (rank[together].sum() - count * (count - 1) / 2) / (count * (~together).sum())
 
-    alone, around = ranked(state.ground.untrained), ranked(state.ground.pooled)
+    alone, around = ranked(state.setup.untrained), ranked(state.setup.pooled)
     assert around > 0.94
     assert 1.0 - around < 0.7 * (1.0 - alone)

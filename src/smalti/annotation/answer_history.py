@@ -247,4 +247,4 @@ def priced(start: AnyLoop, entries: Sequence[AnswerEntry]) -> AnyLoop:
         cost_of_yes=float(np.median(yes)) if len(yes) >= ENOUGH else SECONDS_OF_YES,
         cost_of_no=float(np.median(no)) if len(no) >= ENOUGH else SECONDS_OF_NO,
     )
-    return replace(start, ground=replace(start.ground, strategy=timed))
+    return replace(start, setup=replace(start.setup, strategy=timed))

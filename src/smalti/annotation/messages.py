@@ -176,7 +176,7 @@ class Sheets(Message):
 
 
 class LensNumbers(Message):
-    """The lens: `Lens.straighten` maps a distorted pixel to x (1 + k1|x|² + k2|x|⁴)."""
+    """The lens: `Lens.undistort` maps a distorted pixel to x (1 + k1|x|² + k2|x|⁴)."""
 
     centre_x: float
     centre_y: float

@@ -26,7 +26,7 @@ from smalti.annotation.messages import (
 )
 from smalti.annotation.session_state import AnyLoop, accepted_of, expect, references_of, sigma_px_of
 from smalti.building.build_results import residual_px
-from smalti.engine.link_confirmation import hanging_frames
+from smalti.engine.link_confirmation import unconfirmed_frames
 from smalti.geometry.lens import Lens
 from smalti.project.entries import Act, FrameEntry, LogEntry, Role
 from smalti.project.project import Project
@@ -92,7 +92,7 @@ def largest_part(answer_history: AnswerHistory) -> Placed:
     mosaic = describe_mosaic(answer_history)
     maps = np.array(mosaic.maps).reshape(-1, 3, 3)
     places = {number: n for n, number in enumerate(mosaic.numbers) if mosaic.parts[n] == 0}
-    hanging = hanging_frames(answer_history.loop.frames, accepted_of(answer_history.loop))
+    hanging = unconfirmed_frames(answer_history.loop.frames, accepted_of(answer_history.loop))
     return Placed(
         {number: maps[n] for number, n in places.items()},
         {number: mosaic.sigma_px[n] for number, n in places.items()},

@@ -44,7 +44,7 @@ class Expected:
     def known_px(self, landmarks: Landmarks, state: AnyLoop) -> float:
         """Return the RMS uncertainty of landmarks in frame i."""
         to_unit = _unit_from_pixels(state.outline)
-        points = state.lens.straighten(landmarks.points_j) @ to_unit[:2, :2].T + to_unit[:2, 2]
+        points = state.lens.undistort(landmarks.points_j) @ to_unit[:2, :2].T + to_unit[:2, 2]
         _, rows = projected_and_rows(to_unit @ self.i_from_j @ np.linalg.inv(to_unit), points)
         return state.outline.unit * float(np.sqrt(np.einsum("nae,ef,naf->", rows, self.covariance, rows) / len(points)))
 
@@ -58,7 +58,7 @@ def expect(state: AnyLoop, pair: Pair) -> Expected:
     joined = bool(state.part[pair.i] == state.part[pair.j])
     if not joined:
         covariance = _unjoined(state.estimate.family)
-    return Expected(i_from_j, covariance, joined, state.estimate.knowledge.noise[PERSON])
+    return Expected(i_from_j, covariance, joined, state.estimate.noise_model.noise[PERSON])
 
 
 def references_of(state: AnyLoop) -> NDArray[np.int64]:

@@ -56,7 +56,7 @@ class Delivered:
             final.part,
             final.system.references.tolist(),
             np.sqrt(spread),
-            dict(zip(final.system.place_of, final.knowledge.robust_weights.tolist(), strict=True)),
+            dict(zip(final.system.place_of, final.noise_model.robust_weights.tolist(), strict=True)),
             final.rejected.keys(),
             loop.estimate.chi2(),
             final.lens or loop.lens,
@@ -123,8 +123,8 @@ def residual_px(mosaic_from_frame: Homographies, landmarks: Landmarks, lens: Len
     """Return the RMS distance, in frame i as it is seen, between landmarks and where the mosaic (N, 3, 3) has them."""
     i_from_j = np.linalg.inv(mosaic_from_frame[landmarks.pair.i]) @ mosaic_from_frame[landmarks.pair.j]
     with np.errstate(divide="ignore", invalid="ignore"):
-        mapped = np.nan_to_num(apply_map(i_from_j, lens.straighten(landmarks.points_j)), posinf=1e6, neginf=-1e6)
-    off = lens.bend(mapped) - landmarks.points_i
+        mapped = np.nan_to_num(apply_map(i_from_j, lens.undistort(landmarks.points_j)), posinf=1e6, neginf=-1e6)
+    off = lens.distort(mapped) - landmarks.points_i
     return float(np.sqrt(np.mean(np.sum(off**2, axis=1))))
 
 
@@ -175,14 +175,14 @@ def summarise(
             "ahead_px": None,
             "worth_going_on": None,
         }
-    knowledge = loop.estimate.knowledge
+    noise_model = loop.estimate.noise_model
     return facts | {
         "method": "smalti",
         "family": loop.estimate.family.name,
-        "noise": dict(zip(("chain", "matcher", "person"), knowledge.noise, strict=True)),
+        "noise": dict(zip(("chain", "matcher", "person"), noise_model.noise, strict=True)),
         "camera": {
             kind: None if not np.isfinite(value) else value
-            for kind, value in zip(KINDS, knowledge.camera.deviations, strict=True)
+            for kind, value in zip(KINDS, noise_model.camera.deviations, strict=True)
         },
         "ahead_px": {str(answers): px for answers, px in loop.prediction.ahead_px.items()},
         "worth_going_on": loop.prediction.worth_going_on,

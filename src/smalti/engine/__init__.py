@@ -1,1 +1,1 @@
-"""The engine: links of any rank, the learned camera, one adjustment, one covariance."""
+"""The engine: landmarks → links → maps, lens, noise, rejected links, covariance."""

@@ -1,16 +1,18 @@
-"""What is known of the camera: how level it is held, and how it moves from frame to frame; each kind by itself.
+"""Two priors on the camera: how level frames are, and how little the camera moves between consecutive frames.
 
-Two priors, whose deviations are learned (`noise.py`). The *attitude* of a frame is what its map has beyond place and
-turn, seen from the level mosaic: the logarithm of its scale, its stretch (2) and its perspective (2), in the frame's
-own axes. The *motion* between consecutive frames is the turn, the change of scale, the stretch and the perspective of
-H_n⁻¹ H_n+1. A microscope's stage ends with deviations of a thousandth, a drone with a hundredth, and a camera that pans
-or dives with ones so weak that they say nothing.
+The *attitude* of a frame is its map relative to the level mosaic, without position and turn: the logarithm of its
+scale, its stretch (2) and its perspective (2), in the frame's own axes. The *motion* between consecutive frames is the
+turn, the change of scale, the stretch and the perspective of H_n⁻¹ H_n+1. `camera_learning.py` learns the deviations of
+both, kind by kind. They end near 0.001 for the stage of a microscope and near 0.01 for a drone. For a camera that pans
+or dives they become so large that the prior has no effect.
 
 With h = H/H₂₂, p its last row and D the derivative of H at the centre of the frame, H ← H (I + Δ) changes them by
 
     D ← D (I + K),  K = Δ_lin - x pᵀ - (p·x) I,      p ← p + pᵀ Δ_lin + Δ_p - (p·x) p,
 
-x being the shift of Δ. The stretch is that of T = DᵀD/√det DᵀD, which changes by KᵀT + TK - tr(K) T.
+where x is the shift of Δ. The stretch is that of T = DᵀD/√det DᵀD, which changes by KᵀT + TK - tr(K) T.
+
+`Camera` holds the deviations, `attitudes` and `motions` compute the values and their derivatives. Kernels come last.
 """
 
 from __future__ import annotations
@@ -25,55 +27,55 @@ from smalti.compiled import compiled
 from smalti.records import Homographies, PairNumbers
 
 ATTITUDES, MOTIONS = 5, 6
-"""Numbers of an attitude, of a motion."""
+"""How many numbers an attitude and a motion have."""
 
 KINDS = ("level scale", "level stretch", "level perspective", "turn", "zoom", "stretch", "tilt")
-"""Whose deviations are learned: three of the attitude, four of the motion."""
+"""The kinds that have a learned deviation each: three of the attitude, four of the motion."""
 
 KIND_OF_ATTITUDE = np.array([0, 1, 1, 2, 2])
 KIND_OF_MOTION = np.array([3, 4, 5, 5, 6, 6])
 
 FIRST_DEVIATION = 0.3
-"""Before anything is known: hardly a restriction."""
+"""The deviation of attitudes before anything is learned: hardly a restriction."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Camera:
-    """The deviations of attitude and motion, by kind; infinite where nothing is claimed."""
+    """The prior deviations of attitude and motion, by kind; infinite where there is no prior."""
 
     deviations: tuple[float, ...] = (FIRST_DEVIATION,) * 3 + (math.inf,) * 4
-    usual_motion: tuple[float, ...] = (0.0,) * MOTIONS  # about which it deviates: a camera may pan or circle steadily
-    together: float = 1.0  # consecutive frames that show the same place
+    mean_motion: tuple[float, ...] = (0.0,) * MOTIONS  # motions deviate about it: a camera may pan or circle steadily
+    frames_per_place: float = 1.0  # how many consecutive frames show the same place
 
     @property
-    def of_attitude(self) -> NDArray[np.float64]:
-        """(5,): of every frame beside its motion.
+    def attitude_deviations(self) -> NDArray[np.float64]:
+        """(5,): the deviations of a frame's attitude, if the motion prior counts as well.
 
-        Where a camera moves little against how it is held, an attitude lasts for many frames, and all of them together
-        say once that it is level: with ρ between neighbours, a frame says by itself (1 - ρ)/(1 + ρ) of that. Of frames
-        that show other places nothing is known beforehand: they count by themselves.
+        Where motions are small against attitudes, the attitudes of neighbours are correlated. Together they are one
+        observation that the camera is level. With the correlation ρ between neighbours, each frame has the share
+        (1 - ρ)/(1 + ρ) of the information. Frames that show different places count as independent.
         """
         level, moved = np.array(self.deviations[:3]), np.array(self.deviations[4:])
         share = np.divide(moved, level, out=np.full_like(level, math.inf), where=np.isfinite(moved))
-        apart = np.clip(0.5 * share**2, 1.0 / self.together, 1.0)
+        apart = np.clip(0.5 * share**2, 1.0 / self.frames_per_place, 1.0)
         return np.asarray((level * np.sqrt((2.0 - apart) / apart))[KIND_OF_ATTITUDE])
 
     @property
-    def of_motion(self) -> NDArray[np.float64]:
-        """(6,)."""
+    def motion_deviations(self) -> NDArray[np.float64]:
+        """(6,): the deviations of a motion."""
         return np.asarray(np.array(self.deviations)[KIND_OF_MOTION])
 
     @property
-    def moves_calmly(self) -> bool:
-        """Tell whether anything is claimed of its motion."""
+    def has_motion_prior(self) -> bool:
+        """Tell whether there is a prior on motions."""
         return bool(np.isfinite(self.deviations[3:]).any())
 
-    def let_go(self, factor: float) -> Camera:
-        """Return a camera that deviates by so many times as much."""
+    def loosened(self, factor: float) -> Camera:
+        """Return a camera with all deviations times `factor`."""
         return self.with_deviations(factor * np.array(self.deviations))
 
-    def released(self, deviation: float) -> Camera:
-        """Return a camera that deviates by so much at least."""
+    def loosened_to(self, deviation: float) -> Camera:
+        """Return a camera whose deviations are at least `deviation`."""
         return self.with_deviations(np.maximum(self.deviations, deviation))
 
     def with_deviations(self, deviations: NDArray[np.float64]) -> Camera:
@@ -82,20 +84,20 @@ class Camera:
 
 
 def attitudes(maps: Homographies, freedom: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the attitudes (N, 5) of frames and their derivatives (N, 5, freedom) by the frame's increments."""
+    """Return the attitudes (N, 5) of frames and their derivatives (N, 5, freedom) by the frames' increments."""
     return _attitudes(np.ascontiguousarray(maps), freedom)
 
 
 def motions(
     maps: Homographies, inverses: Homographies, pairs: PairNumbers, freedom: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the motions (K, 6) of pairs of frames, and their derivatives (K, 6, freedom) by either's increments."""
+    """Return the motions (K, 6) of pairs (K, 2), and their derivatives (K, 6, freedom) by either frame's increments."""
     return _motions(np.ascontiguousarray(maps), np.ascontiguousarray(inverses), pairs, freedom)
 
 
 @compiled
 def _entries_of(direction: int, delta: NDArray[np.float64]) -> None:
-    """Write the direction of `geometry.maps.BASIS` as a matrix."""
+    """Write a direction of `homographies.BASIS` as a matrix (3, 3)."""
     for a in range(3):
         for b in range(3):
             delta[a, b] = 0.0
@@ -143,7 +145,7 @@ def _describe(
 def _change_of_stretch(
     moment: NDArray[np.float64], k00: float, k01: float, k10: float, k11: float
 ) -> tuple[float, float]:
-    """Return how half of (T₀₀ - T₁₁)/2 and of T₀₁ change, for K."""
+    """Return the changes of (T₀₀ - T₁₁)/4 and T₀₁/2 for K."""
     trace = k00 + k11
     t00, t01, t11 = moment[0, 0], moment[0, 1], moment[1, 1]
     d00 = 2.0 * (k00 * t00 + k10 * t01) - trace * t00
@@ -200,7 +202,7 @@ def _motions(
         values[n, 4], values[n, 5] = p[0], p[1]
         corner = relative[2, 2]
         t_x, t_y = relative[0, 2] / corner, relative[1, 2] / corner
-        # det D · D⁻¹, to turn D ← (I - V) D into D ← D (I + K).
+        # D⁻¹ converts D ← (I - V) D into D ← D (I + K).
         i00, i01, i10, i11 = slope[1, 1] / area, -slope[0, 1] / area, -slope[1, 0] / area, slope[0, 0] / area
         for c in range(freedom):
             _entries_of(c, delta)
@@ -217,7 +219,7 @@ def _motions(
                     forth = q_x * t_x + q_y * t_y
                     v00, v01 = delta[0, 0] - t_x * q_x - forth, delta[0, 1] - t_x * q_y
                     v10, v11 = delta[1, 0] - t_y * q_x, delta[1, 1] - t_y * q_y - forth
-                    # -V D, then from the left by D⁻¹.
+                    # First -V D, then D⁻¹ from the left.
                     moved[0, 0] = -(v00 * slope[0, 0] + v01 * slope[1, 0])
                     moved[0, 1] = -(v00 * slope[0, 1] + v01 * slope[1, 1])
                     moved[1, 0] = -(v10 * slope[0, 0] + v11 * slope[1, 0])

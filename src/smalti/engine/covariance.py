@@ -1,10 +1,11 @@
-"""Where every frame's centre falls in every other frame, and how sure we are of it: what questions are chosen by.
+"""The covariance of any two frames relative to each other. Questions are chosen by it.
 
-The information on the increments H ← H exp(Δ) of all frames comes factorised, with the common motion of every connected
-part taken out: by which frame does not matter, as only frames relative to each other are asked for. Nothing is kept for
-all pairs: any pair's distribution follows from the ways of its two frames up the elimination tree (`ways.py`).
+The information on the increments H ← H exp(Δ) of all frames is given as a Cholesky factor. The gauge of every connected
+part is fixed at one frame. Which one does not matter, because only relative positions are computed. Nothing is stored
+for all pairs: the distribution of a pair follows from the elimination paths of its two frames
+(`elimination_paths.py`).
 
-Frames of different parts do not know of each other. What is asked of them has standard deviations of FAR units.
+Nothing relates frames of different parts. Their relative position has standard deviations of FAR units.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import physical_memory, threads_for
-from smalti.engine.elimination_paths import Ascents, Climber
+from smalti.engine.elimination_paths import EliminationPaths, PathFinder
 from smalti.engine.link_prediction import TINY, PredictedLinks, combine, combine_back
 from smalti.engine.relative_position import FAR, MOST_VARIANCE, Centres, PairCentres, relate_all, relate_pairs
 from smalti.engine.stretch_bounds import (
     Stretches,
     bound_stretches,
     cut_into_stretches,
-    look_inside,
     middles,
     normalised_maps,
+    summarise_stretches,
 )
 from smalti.geometry.homographies import ENTRIES, Family
 from smalti.geometry.outline import Outline
@@ -33,46 +34,47 @@ from smalti.sparse.cholesky import BlockCholesky
 from smalti.sparse.pattern import Indices
 
 MOST_BYTES_OF_PATHS = physical_memory() // 4
-"""The ways of all frames are kept if they need no more; else those that are asked for are found again."""
+"""The elimination paths of all frames are kept if they need no more bytes. Otherwise paths are computed when needed."""
 
 PAIRS_AT_ONCE = 4096
-"""Pairs whose ways are held at a time where not all are kept."""
+"""How many pairs are handled at once where not all paths are kept."""
 
 LOADS_AT_ONCE = 32
-"""Loads that are carried together: their numbers stay in cache."""
+"""How many loads are solved at once: they stay in the processor's cache."""
 
 MONOMIALS = 6
-"""1, x, y, x², xy, y²: the velocity of a point under exp(Δ) consists of them."""
+"""1, x, y, x², xy, y²: the velocity of a point under exp(Δ) is linear in them."""
 
 
 class Covariance:
-    """A mosaic, and the uncertainty of its frames relative to each other."""
+    """The maps of a mosaic, and the covariance of its frames relative to each other."""
 
     def __init__(
         self, outline: Outline, family: Family, maps_in_units: Homographies, factor: BlockCholesky, part: Indices
     ) -> None:
-        """Take maps (N, 3, 3) from frames to the mosaic, units, the factor of the information, and parts (N,).
+        """Take maps (N, 3, 3) from frames to the mosaic, in units, the factor of the information, and parts (N,).
 
-        Maps may have any scale, but their signs count: H_j⁻¹ H_i has to take what both frames see to positive depths.
+        Maps may have any scale, but their signs count: H_j⁻¹ H_i must map points that both frames show to positive
+        depths.
         """
         self.outline = outline
         self.family = family
         self.frames = len(maps_in_units)
         self.part = part
         self._maps = np.ascontiguousarray(maps_in_units)
-        self._climber = Climber(factor, family.by_entry)
+        self._path_finder = PathFinder(factor, family.by_entry)
 
     @property
     def maps_in_units(self) -> tuple[Homographies, Homographies]:
-        """The mosaic from frames (N, 3, 3), in units, and the maps back."""
+        """Maps (N, 3, 3) from frames to the mosaic, in units, and their inverses."""
         return self._maps, self._inverses
 
     @cached_property
     def centres(self) -> Centres:
-        """The distribution of γ_ij for all pairs, both directions: for those who look at all of them."""
+        """The distribution of γ_ij for all pairs in both directions; O(N²) memory."""
         unit = self.outline.unit
         mean, cov = relate_all(self._paths(np.arange(self.frames)).arrays, *self.maps_in_units)
-        _forget(mean, cov, self.part[:, None] != self.part[None])
+        _mark_unknown(mean, cov, self.part[:, None] != self.part[None])
         return Centres(self.outline, mean * unit + self.outline.centre, cov * unit**2)
 
     def of_pairs(self, pairs: PairNumbers) -> PairCentres:
@@ -85,37 +87,37 @@ class Covariance:
         for some in self._portions(len(pairs)):
             chosen = np.ascontiguousarray(pairs[some])
             mean[some], cov[some] = self._relate(chosen, self._paths(chosen))
-        _forget(mean, cov, self._apart(pairs))
+        _mark_unknown(mean, cov, self._apart(pairs))
         return PairCentres(self.outline, mean * unit + self.outline.centre, cov * unit**2)
 
     @cached_property
     def stretches(self) -> Stretches:
-        """What can be said at once of all pairs between two stretches of frames."""
+        """Bounds that hold for all pairs between two stretches of consecutive frames."""
         frames, (maps, inverses) = self.frames, self.maps_in_units
         starts = cut_into_stretches(frames)
         middle = middles(starts)
-        seen, spread = np.empty((frames, 2)), np.empty((frames, 2))
+        centres, centre_variances = np.empty((frames, 2)), np.empty((frames, 2))
         frame_from_middle, variances = np.empty((frames, 3, 3)), np.empty((frames, ENTRIES))
         both = np.column_stack([np.arange(frames), np.repeat(middle, np.diff(starts))])
         for some in self._portions(frames):
             pairs = np.ascontiguousarray(both[some])
             paths = self._paths(pairs)
             mean, cov = self._relate(pairs, paths)
-            seen[some], spread[some] = mean[:, 0], cov[:, 0, ::2]
+            centres[some], centre_variances[some] = mean[:, 0], cov[:, 0, ::2]
             frame_from_middle[some], variances[some] = normalised_maps(pairs[:, 1], pairs[:, 0], paths, maps, inverses)
-        inside = look_inside(starts, seen, spread, frame_from_middle, variances, self.part)
-        return bound_stretches(starts, inside, self._paths(middle), maps, inverses, self.part, self.outline.unit)
+        summaries = summarise_stretches(starts, centres, centre_variances, frame_from_middle, variances, self.part)
+        return bound_stretches(starts, summaries, self._paths(middle), maps, inverses, self.part, self.outline.unit)
 
     def predicted_links(
         self, pairs: PairNumbers, points_j: Points, weights: NDArray[np.float64] | None = None
     ) -> PredictedLinks:
-        """Think of links of pairs (n, 2) that measure where points (n, m, 2) of j, in units, fall in i."""
+        """Return links of pairs (n, 2) that would measure the positions in i of points (n, m, 2) of j, in units."""
         maps, inverses = self.maps_in_units
         i_from_j = inverses[pairs[:, 0]] @ maps[pairs[:, 1]]
         return PredictedLinks.at(pairs, i_from_j, points_j, weights, self.outline.unit)
 
     def of_predicted_links(self, predicted_links: PredictedLinks) -> NDArray[np.float64]:
-        """Return the covariances (n, rows, rows) of what links would measure, were they free of noise, px².
+        """Return the predicted covariances (n, rows, rows) of noise-free measurements of links, px².
 
         Rows of frames of different parts are independent and have deviations of FAR units.
         """
@@ -124,12 +126,12 @@ class Covariance:
 
     def carry(self, loads: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the covariance of all entries of all Δ times `loads`, both (N, 8, m)."""
-        by_entry, factor = self.family.by_entry, self._climber.factor
+        by_entry, factor = self.family.by_entry, self._path_finder.factor
         moves = np.empty_like(loads)
-        # A few at a time: memory that was never touched before costs more than to solve.
+        # A few at a time: fresh memory costs more than the solve itself.
         for first in range(0, loads.shape[2], LOADS_AT_ONCE):
             some = slice(first, first + LOADS_AT_ONCE)
-            # A system may have nodes behind those of the frames.
+            # A system may have a shared node after the frames.
             work = np.zeros((factor.pattern.nodes, len(by_entry), loads[..., some].shape[2]))
             combine(by_entry, loads[..., some], factor.pattern.place[: self.frames], work)
             factor.solve_ordered(work)
@@ -139,8 +141,8 @@ class Covariance:
     def expect(self, target: int, source: int) -> tuple[Homographies, NDArray[np.float64]]:
         """Return the map (3, 3) from source to target, pixels, and the covariance (8, 8) of its increment.
 
-        The increment is local to the source: P ← P exp(E) in units, by the entries of E. Frames of different parts are
-        expected to lie on each other, with a deviation of FAR for every direction of the family.
+        The increment is local to the source: P ← P exp(E) in units, by the entries of E. For frames of different parts,
+        the map is the identity, with a deviation of FAR for every direction of the family.
         """
         maps, inverses = self.maps_in_units
         known = target != source and self.part[target] == self.part[source]
@@ -152,18 +154,18 @@ class Covariance:
         return in_pixels, self._increments(np.array([[target, source]]))[0]
 
     def spread_relative_to(self, frame: int) -> NDArray[np.float64]:
-        """Return forms S (N, 6, 6): the point (x, y) of frame n lies in `frame` to within mᵀ S_n m px².
+        """Return quadratic forms S (N, 6, 6): the variance mᵀ S_n m, px², in `frame` of the point (x, y) of frame n.
 
-        m = (1, x, y, x², xy, y²) in units of frame n, and the variance is that of both coordinates together. In terms
-        of the increment of the relative map P ← P exp(E) the place moves by J_P(x) v(x; E), for which the derivative of
-        P at the centre of frame n is taken. S is zero for `frame` itself; of frames in other parts, or behind the
-        camera, it says that every point deviates by FAR units in x and y.
+        m = (1, x, y, x², xy, y²) in units of frame n. The variance is the sum over both coordinates. The increment of
+        the relative map P ← P exp(E) moves the point by J_P(x) v(x; E); J_P is taken at the centre of frame n. S is
+        zero for `frame` itself. For frames of other parts, or behind the camera, every point deviates by FAR units in x
+        and y.
         """
         pairs = np.column_stack([np.full(self.frames, frame), np.arange(self.frames)])
         maps, inverses = self.maps_in_units
         origin = np.zeros((self.frames, 1, 2))
         at_centre = PredictedLinks.at(pairs, inverses[pairs[:, 0]] @ maps, origin, None, self.outline.unit)
-        slope = at_centre.by_j[:, :, [2, 5]]  # by the shift of frame n: Q, pixels of `frame` a unit
+        slope = at_centre.by_j[:, :, [2, 5]]  # by the shift of frame n: Q, pixels of `frame` per unit
         monomials = _velocity_by_monomials()
         turned = np.einsum("npq,qem->nepm", slope, monomials)
         covariances = self._increments(pairs)
@@ -176,7 +178,7 @@ class Covariance:
         return np.asarray((spread + np.swapaxes(spread, 1, 2)) / 2.0)
 
     def _increments(self, pairs: PairNumbers) -> NDArray[np.float64]:
-        """Return the covariances (n, 8, 8) of the increments of the maps from the second to the first of pairs."""
+        """Return the covariances (n, 8, 8) of the increments of the maps from the second to the first frame."""
         maps, inverses = self.maps_in_units
         first, second = pairs.T
         predicted_links = PredictedLinks.of_increments(
@@ -188,14 +190,14 @@ class Covariance:
         return covariances
 
     def _covariances(self, predicted_links: PredictedLinks, unknown: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the covariances (n, rows, rows) of relations, `unknown` (rows, rows) between parts and overflows."""
+        """Return the covariances (n, rows, rows) of links; `unknown` (rows, rows) between parts and for overflows."""
         result = np.empty((len(predicted_links.pairs), *unknown.shape))
         for some in self._portions(len(result)):
             result[some] = predicted_links[some].covariances(self._paths(predicted_links.pairs[some]).arrays)
         result[self._apart(predicted_links.pairs) | ~np.isfinite(result).all(axis=(1, 2))] = unknown
         return result
 
-    def _relate(self, pairs: PairNumbers, paths: Ascents) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _relate(self, pairs: PairNumbers, paths: EliminationPaths) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         with threads_for(0.7 * len(pairs)):
             return relate_pairs(pairs, paths.arrays, *self.maps_in_units)
 
@@ -203,34 +205,34 @@ class Covariance:
         return np.asarray(self.part[pairs[:, 0]] != self.part[pairs[:, 1]])
 
     def _portions(self, count: int) -> list[slice]:
-        """Return slices of so many pairs, each of which has room for its ways."""
+        """Return slices of `count` pairs, so small that their elimination paths fit into memory."""
         at_once = max(count, 1) if self._paths_fit else PAIRS_AT_ONCE
         return [slice(first, first + at_once) for first in range(0, count, at_once)]
 
-    def _paths(self, frames: NDArray[np.int64]) -> Ascents:
-        return self._all_paths if self._paths_fit else self._climber.ascend(frames.ravel())
+    def _paths(self, frames: NDArray[np.int64]) -> EliminationPaths:
+        return self._all_paths if self._paths_fit else self._path_finder.find(frames.ravel())
 
     @cached_property
     def _paths_fit(self) -> bool:
-        return self._climber.size_of_all <= MOST_BYTES_OF_PATHS
+        return self._path_finder.size_of_all <= MOST_BYTES_OF_PATHS
 
     @cached_property
-    def _all_paths(self) -> Ascents:
-        return self._climber.ascend(np.arange(self.frames))
+    def _all_paths(self) -> EliminationPaths:
+        return self._path_finder.find(np.arange(self.frames))
 
     @cached_property
     def _inverses(self) -> Homographies:
         return _invert(self._maps)
 
 
-def _forget(mean: NDArray[np.float64], cov: NDArray[np.float64], apart: NDArray[np.bool_]) -> None:
-    """Say that nothing is known of pairs of different parts."""
+def _mark_unknown(mean: NDArray[np.float64], cov: NDArray[np.float64], apart: NDArray[np.bool_]) -> None:
+    """Set pairs of different parts to mean 0 and deviations of FAR, in place."""
     mean[apart] = 0.0
     cov[apart] = [MOST_VARIANCE, 0.0, MOST_VARIANCE]
 
 
 def _invert(maps: Homographies) -> Homographies:
-    """Return the inverses (N, 3, 3), for maps that are singular to all digits their adjugates."""
+    """Return the inverses (N, 3, 3), or the adjugates of maps that are singular to all digits."""
     size = np.maximum(np.abs(maps).max(axis=(1, 2), keepdims=True), TINY)
     first, second, third = np.moveaxis(maps / size, 1, 0)
     adjugate = np.stack([np.cross(second, third), np.cross(third, first), np.cross(first, second)], axis=2)
@@ -240,7 +242,7 @@ def _invert(maps: Homographies) -> Homographies:
 
 
 def _velocity_by_monomials() -> NDArray[np.float64]:
-    """Return the velocity v of a point (2, 8, 6): by coordinate, entry of Δ and monomial of the point."""
+    """Return the velocity v of a point as coefficients (2, 8, 6), by coordinate, entry of Δ and monomial."""
     by = np.zeros((2, ENTRIES, MONOMIALS))
     for row in range(2):
         by[row, 3 * row, 1] = by[row, 3 * row + 1, 2] = by[row, 3 * row + 2, 0] = 1.0

@@ -1,16 +1,18 @@
-"""A frame's way up the elimination tree: a square root of its covariance.
+"""The elimination path of a frame, from its column to the root of the tree: a square root of its covariance.
 
-With the information factorised as L Lᵀ, the covariance of two frames' increments is Y_iᵀ Y_j, where Y_i = L⁻¹ E_i has
-blocks only at the columns that frame i passes on its way to the root. Two frames share the columns from where their
-ways meet, so that the covariance of any pair costs one walk along what they share, whatever the number of frames. And
-what is wanted of a pair is the difference of two increments that may both be uncertain by everything between them and
-the root: here it is taken before squaring, so that only the digits of a standard deviation are lost, not those of a
-variance.
+With the information factorised as L Lᵀ, the covariance of two frames' increments is Y_iᵀ Y_j. Y_i = L⁻¹ E_i has blocks
+only at the columns on the elimination path of frame i. Two frames share the columns from the point where their paths
+meet up to the root. So the covariance of a pair costs one pass over the shared columns, whatever the number of frames.
 
-Y_c follows from those above it: L_cc⁻¹ at c itself, less Σ_r Y_r L_rc L_cc⁻¹ over the rows r of column c.
+A relative position is the difference of two increments, and each of them may be uncertain by everything up to the root.
+Here the difference is taken before squaring. So the digits of a standard deviation are lost, not those of a variance.
 
-Increments are local, H ← H exp(Δ), and ways are given for the eight entries of Δ (`geometry/maps.py`), whatever the
-family. Parts that no link connects have roots of their own: their frames share no column.
+Y_c follows from the columns above it: L_cc⁻¹ at c itself, minus Σ_r Y_r L_rc L_cc⁻¹ over the rows r of column c.
+
+Increments are local, H ← H exp(Δ). Paths are given for the eight entries of Δ (`homographies.py`), whatever the family.
+Each connected part has a root of its own, so frames of different parts share no column.
+
+`EliminationPaths` holds paths and `PathFinder` computes them. Kernels come last.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from smalti.sparse.cholesky import BlockCholesky
 from smalti.sparse.pattern import Indices
 
 PRODUCTS = ENTRIES * (ENTRIES + 1) // 2
-"""Of two entries of an increment: the upper triangle of the symmetric 8×8 matrix of all of them, row by row."""
+"""The number of products of two entries of an increment: the upper triangle of an 8×8 matrix, row by row."""
 
 PRODUCT_OF = np.array(
     [
@@ -41,19 +43,20 @@ PRODUCT_OF = np.array(
         [7, 14, 20, 25, 29, 32, 34, 35],
     ]
 )
-"""Where the product of two entries is among them."""
+"""The index of the product of two entries among these."""
 
-EliminationPaths = tuple[Indices, Indices, Indices, int, Indices, NDArray[np.float64], Indices, NDArray[np.float64]]
-"""Ascents as kernels take them, in the order of their fields."""
+PathArrays = tuple[Indices, Indices, Indices, int, Indices, NDArray[np.float64], Indices, NDArray[np.float64]]
+"""`EliminationPaths` as kernels take them, in the order of its fields."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ascents:
-    """The ways of some frames: for each, its column's square root, ancestors from the root down.
+class EliminationPaths:
+    """The elimination paths of some frames: blocks of Y, ancestors from the root down.
 
-    The way of the frame at place c begins at `start[c]` of `values` and holds, for each of ENTRIES entries of the
-    frame's Δ, (depth[c] + 1) · freedom numbers; `start` is -1 for frames whose way was not asked for. `tails` has the
-    sums of products of entries over the levels from k on, k = 0 … depth + 1: what is not shared needs no walk.
+    The path of the frame at column c begins at `start[c]` of `values`. It has (depth[c] + 1) · freedom numbers for each
+    of the ENTRIES entries of the frame's Δ. `start` is -1 for frames whose path was not computed. `tails` has the sums
+    of products of entries over the levels k to depth, for k = 0 … depth + 1. So the part of a path that is not shared
+    needs no pass.
     """
 
     place: Indices  # (N,) frame -> column
@@ -66,28 +69,28 @@ class Ascents:
     tails: NDArray[np.float64]  # (n, PRODUCTS)
 
     @property
-    def arrays(self) -> EliminationPaths:
-        """What kernels want."""
+    def arrays(self) -> PathArrays:
+        """The fields as a tuple, for kernels."""
         path = (self.place, self.parent, self.depth, self.freedom, self.start, self.values)
         return (*path, self.tail_start, self.tails)
 
 
-class Climber:
-    """Finds ways in one factor; what many ways share is found once."""
+class PathFinder:
+    """Computes elimination paths of one factor; columns that many paths share are computed once."""
 
     def __init__(self, factor: BlockCholesky, by_entry: NDArray[np.float64]) -> None:
-        """Take `by_entry` (freedom, 8), the entries of Δ that the parameters of a block move."""
+        """Take a factor, and `by_entry` (freedom, 8): the entries of Δ that each parameter of a block changes."""
         self.factor = factor
         self._by_entry = np.ascontiguousarray(by_entry)
         self.depth = _depths(factor.pattern.parent)
 
     @property
     def size_of_all(self) -> int:
-        """The bytes that the ways of all frames would need."""
+        """The bytes that the paths of all frames would need."""
         return int(np.sum(self.depth + 1)) * (len(self._by_entry) * ENTRIES + PRODUCTS) * 8
 
-    def ascend(self, frames: Indices) -> Ascents:
-        """Return the ways of these frames."""
+    def find(self, frames: Indices) -> EliminationPaths:
+        """Return the paths of these frames."""
         pattern = self.factor.pattern
         freedom = len(self._by_entry)
         wanted = np.zeros(pattern.nodes, dtype=np.bool_)
@@ -97,13 +100,13 @@ class Climber:
         start = np.full(pattern.nodes, -1, dtype=np.int64)
         sizes = (self.depth[columns] + 1) * freedom * ENTRIES
         start[columns] = np.cumsum(sizes) - sizes
-        values = _climb(*self.factor.arrays, self.depth, columns, start, int(sizes.sum()))
-        _turn_into_entries(values, start, columns, self.depth, self._by_entry)
+        values = _compute_paths(*self.factor.arrays, self.depth, columns, start, int(sizes.sum()))
+        _convert_to_entries(values, start, columns, self.depth, self._by_entry)
         tail_start = np.full(pattern.nodes, -1, dtype=np.int64)
         counts = self.depth[columns] + 2
         tail_start[columns] = np.cumsum(counts) - counts
         tails = _sum_tails(columns, self.depth, freedom, start, values, tail_start, int(counts.sum()))
-        return Ascents(pattern.place, pattern.parent, self.depth, freedom, start, values, tail_start, tails)
+        return EliminationPaths(pattern.place, pattern.parent, self.depth, freedom, start, values, tail_start, tails)
 
 
 @compiled
@@ -123,7 +126,7 @@ def _mark_ancestors(parent: Indices, wanted: NDArray[np.bool_]) -> None:
 
 
 @compiled
-def _climb(
+def _compute_paths(
     column_start: Indices,
     slot_row: Indices,
     lower: Blocks,
@@ -133,15 +136,15 @@ def _climb(
     start: Indices,
     size: int,
 ) -> NDArray[np.float64]:
-    """Fill the ways of `columns`, each after those above it."""
+    """Return the paths of `columns`, each computed after those above it."""
     values = np.zeros(size)
     for column in columns:
-        _fill(column, column_start, slot_row, lower, pivot_inverse, depth, start, values)
+        _fill_path(column, column_start, slot_row, lower, pivot_inverse, depth, start, values)
     return values
 
 
 @compiled_sums
-def _fill(
+def _fill_path(
     column: int,
     column_start: Indices,
     slot_row: Indices,
@@ -161,7 +164,7 @@ def _fill(
     for slot in range(column_start[column], column_start[column + 1]):
         above = slot_row[slot]
         reach = (depth[above] + 1) * freedom
-        # Always eight rows, of which a smaller family leaves some zero: the inner loop is one sum of eight terms.
+        # Always eight rows, some of them zero for a smaller family: the inner loop is one sum of eight terms.
         their = values[start[above] : start[above] + ENTRIES * reach]
         t0, t1, t2 = their[:reach], their[reach : 2 * reach], their[2 * reach : 3 * reach]
         t3, t4, t5 = their[3 * reach : 4 * reach], their[4 * reach : 5 * reach], their[5 * reach : 6 * reach]
@@ -180,10 +183,10 @@ def _fill(
 
 
 @compiled
-def _turn_into_entries(
+def _convert_to_entries(
     values: NDArray[np.float64], start: Indices, columns: Indices, depth: Indices, by_entry: NDArray[np.float64]
 ) -> None:
-    """Turn ways by parameter into ways by entry of Δ, in place."""
+    """Convert paths by parameter into paths by entry of Δ, in place."""
     freedom = by_entry.shape[0]
     for column in columns:
         length = (depth[column] + 1) * freedom
@@ -220,7 +223,7 @@ def _sum_tails(
             for x in range(freedom):
                 for a in range(ENTRIES):
                     turned[0, x, a] = path[a, level * freedom + x]
-            # All products rather than half of them: as whole rows they are quicker.
+            # All products, not the upper triangle alone: whole rows are faster.
             add_transposed_product(total, 0, turned, 0, turned, 0, (0, ENTRIES), (0, freedom))
             at = 0
             for a in range(ENTRIES):

@@ -1,15 +1,17 @@
-"""Which frames and links a mosaic has, what they join, and where its equations have blocks.
+"""The frames and links of a mosaic, their connected parts, and the sparsity pattern of the equations.
 
-Where nothing joins frames, each part has its own place and turn, those of one of its frames; its scale is the mean one
-of its frames, and the camera's attitude makes it level (`rows.py`).
+Every connected part has a gauge of its own. One reference frame gives its position and turn. Its scale is the mean
+scale of its frames. The prior on the camera's attitude makes it level (`linearisation.py`).
 
-Links of consecutive frames share an error: on flights a chain turns by the same tenth of a degree too much from frame
-to frame. It is one more node, behind the frames, whose map B is what all of these links measure too much: M = B Ĝ⁻¹
-H_i⁻¹ H_j. As loops close it is found, and the chain straightens as a whole.
+Links of consecutive frames share an error: on flights, a chain turns too far by the same tenth of a degree from frame
+to frame. One *shared node*, after the frames, has the map B of this error: M = B Ĝ⁻¹ H_i⁻¹ H_j. Loop closures
+determine it, and correct the whole chain at once.
 
-All links share a lens. Where one is accepted (`lens_search.py`), by how much its coefficients differ from those that
-the pairs have told is in the same node: a wrong lens bends a mosaic the same way everywhere, which level frames and
-closed loops contradict.
+All links share a lens. Where `lens_estimation.py` finds one, the shared node also holds the change of its coefficients
+from those found on single pairs. A wrong lens bends a mosaic the same way everywhere. Level frames and loop closures
+contradict that.
+
+`System` is the only class. Its cached properties come in the order links, parts, pattern, shared node, first maps.
 """
 
 from __future__ import annotations
@@ -36,48 +38,48 @@ from smalti.sparse.pattern import Pattern
 MIN_FRAMES = 2
 
 TURN, LENS = 2, (3, 4)
-"""The direction in which links of consecutive frames err alike. Those of their common node in which the coefficients of
-the lens move: it is a turn, and needs no scale or stretch."""
+"""Directions of the shared node. TURN is the error that links of consecutive frames share. LENS are the coefficients of
+the lens, in place of scale and stretch, which the shared node does not need."""
 
 FEWEST_SHARING, MOST_SHARING = 8, 5000
-"""Links of consecutive frames and frames, between which a common error is looked for."""
+"""A shared error is estimated with at least so many links of consecutive frames, and at most so many frames."""
 
 LARGEST_LOG_SCALE = 9.0
 FIRST_SCALES = (np.exp(-0.4 * LARGEST_LOG_SCALE), np.exp(0.4 * LARGEST_LOG_SCALE))
-"""Of frames beside the one that a part is seen from, between which following links begins."""
+"""Limits of a frame's scale relative to the reference frame, while `first_maps` follows links."""
 
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """Which frames and links there are, links in the order of their pairs."""
+    """Frames and links, links in the order of their pairs."""
 
     frames: int
     outline: Outline
     family: Family
     links: tuple[Link, ...]
-    reference: int | None = None  # the frame that its part is seen from; by default the middle one of each part
-    lens: Lens | None = None  # through which links' landmarks were straightened; None where it is known for certain
+    reference: int | None = None  # defines the gauge of its part; by default the middle frame of each part
+    lens: Lens | None = None  # that undistorted the landmarks of links; None if it is certain and not estimated
 
     @property
     def shared_directions(self) -> NDArray[np.int64]:
-        """The directions of the common node that mean something: the turn, and the lens' coefficients."""
+        """The directions that the shared node uses: the turn, and the lens' coefficients."""
         return np.array([TURN, *self.lens_directions])
 
     @property
     def lens_directions(self) -> list[int]:
-        """Those of them in which the lens' coefficients move: as many as it has."""
+        """The directions of the lens' coefficients: none, one or two."""
         if self.lens is None:
             return []
         return list(LENS[:1] if self.lens.k2 == 0.0 else LENS)
 
     @property
     def shares_error(self) -> bool:
-        """Tell whether the chain has an error in common that is worth looking for."""
+        """Tell whether a shared error of the chain is estimated."""
         return self.family.freedom > TURN and len(self.steps) >= FEWEST_SHARING and self.frames <= MOST_SHARING
 
     @property
     def nodes(self) -> int:
-        """The frames, and what the chain's links have in common."""
+        """The number of frames, plus one for the shared node if there is one."""
         return self.frames + self.shares_error
 
     @classmethod
@@ -90,12 +92,12 @@ class System:
         reference: int | None = None,
         lens: Lens | None = None,
     ) -> System:
-        """Put links in order, and refuse what cannot be adjusted."""
+        """Sort links, and refuse those that cannot be adjusted."""
         if frames < MIN_FRAMES:
             raise UsageError(f"a mosaic needs at least {MIN_FRAMES} frames, got {frames}")
         if reference is not None and not 0 <= reference < frames:
             raise UsageError(f"reference frame {reference}: the sequence has frames 0 to {frames - 1} only")
-        ordered = tuple(sorted(links, key=lambda link: (link.pair.i, link.pair.j)))  # quicker than pairs compare
+        ordered = tuple(sorted(links, key=lambda link: (link.pair.i, link.pair.j)))  # faster than comparing pairs
         for link in ordered:
             link.pair.check_within(frames)
         for one, other in pairwise(ordered):
@@ -111,7 +113,7 @@ class System:
 
     @cached_property
     def place_of(self) -> dict[Pair, int]:
-        """Where the link of a pair is among the links."""
+        """The index of every pair's link."""
         return {link.pair: n for n, link in enumerate(self.links)}
 
     @cached_property
@@ -121,22 +123,22 @@ class System:
 
     @cached_property
     def measured_back(self) -> Homographies:
-        """(L, 3, 3): their inverses."""
+        """(L, 3, 3): the inverses of the links' maps."""
         return invert(self.measured)
 
     @cached_property
     def offsets(self) -> NDArray[np.float64]:
-        """(L, 2): where the centre of j lies in i, as links say, in units."""
+        """(L, 2): the measured position of the centre of j in i, in units."""
         return np.asarray(self.measured[:, :2, 2] / self.measured[:, 2:, 2])
 
     @property
     def roots(self) -> NDArray[np.float64]:
-        """(L, 8, 8)."""
+        """(L, 8, 8): the square roots of the links' information."""
         return self._stacked[1]
 
     @cached_property
     def ranks(self) -> NDArray[np.int64]:
-        """(L,): how many numbers each link measures, of those that the family can move."""
+        """(L,): how many of the family's directions each link measures."""
         return np.minimum([link.rank for link in self.links], self.family.freedom).astype(np.int64)
 
     @cached_property
@@ -146,7 +148,7 @@ class System:
 
     @cached_property
     def part(self) -> NDArray[np.int64]:
-        """(N,): the number of every frame's part, the largest first, of equal ones the earlier."""
+        """(N,): the connected part of every frame, the largest part first, among equal ones the earlier."""
         _, label = connected_components(self._graph, directed=False)
         sizes = np.bincount(label)
         first = np.full(len(sizes), self.frames)
@@ -158,7 +160,7 @@ class System:
 
     @cached_property
     def references(self) -> NDArray[np.int64]:
-        """The frame of every part whose place and turn are the part's."""
+        """The reference frame of every part, which fixes its position and turn."""
         members = np.split(np.argsort(self.part, kind="stable"), np.cumsum(np.bincount(self.part))[:-1])
         chosen = np.array([frames[len(frames) // 2] for frames in members], dtype=np.int64)
         if self.reference is not None:
@@ -172,7 +174,7 @@ class System:
 
     @cached_property
     def shared_ends(self) -> PairNumbers:
-        """(S, 2): the frames of links that share an error or a lens, each with the node of these."""
+        """(S, 2): edges between the shared node and the frames of links that it concerns."""
         if not self.shares_error:
             return np.empty((0, 2), dtype=np.int64)
         concerned = np.unique(self.ends[self.sharing])
@@ -180,27 +182,27 @@ class System:
 
     @cached_property
     def sharing(self) -> NDArray[np.int64]:
-        """The numbers of the links that share an error or a lens."""
+        """The numbers of the links that the shared node concerns."""
         if not self.shares_error:
             return np.empty(0, dtype=np.int64)
         return self.steps if self.lens is None else self.every
 
     @cached_property
     def lens_columns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """How links move with the lens (L, 8, 2), and what it was changed by when they were fitted (L, 2)."""
+        """Derivatives of R e by the lens' coefficients (L, 8, 2), and its change when links were fitted (L, 2)."""
         columns, at = np.array([link.by_lens for link in self.links]), np.array([link.lens_at for link in self.links])
         return columns.reshape(-1, ENTRIES, COEFFICIENTS), at.reshape(-1, COEFFICIENTS)
 
     @cached_property
     def shared_slot(self) -> NDArray[np.int64]:
-        """(N,): where the block of a frame and the common error is, behind those of the links; -1 for none."""
+        """(N,): the index of the block of a frame and the shared node, after those of the links; -1 for none."""
         slot = np.full(self.frames, -1, dtype=np.int64)
         slot[self.shared_ends[:, 0]] = len(self.ends) + np.arange(len(self.shared_ends))
         return slot
 
     @cached_property
     def confirmed(self) -> NDArray[np.bool_]:
-        """(L,): whether other links would contradict a link if it were wrong."""
+        """(L,): whether a cycle of links confirms a link, so that others contradict it if it is wrong."""
         return are_confirmed(self.frames, self.ends)
 
     @cached_property
@@ -224,7 +226,7 @@ class System:
         return np.array([self.outline.width, self.outline.height]) / 2.0 / self.outline.unit
 
     def first_maps(self) -> Homographies:
-        """Return level maps (N, 3, 3) by following links from frame to frame: their shifts, turns and scales."""
+        """Return level maps (N, 3, 3): follow the shifts, turns and scales of links from frame to frame."""
         linear = linear_part(self.measured)
         forth = np.tile(np.eye(3), (len(self.links), 1, 1))
         if self.family.freedom >= 3 and len(linear):
@@ -252,7 +254,7 @@ class System:
         return maps
 
     def _at_mean_scale(self, maps: Homographies) -> None:
-        """Scale every part so that the logarithms of its frames' scales are 0 on average, place by place."""
+        """Scale every part so that the logarithms of its frames' scales are 0 on average, in place."""
         log_scale = 0.5 * np.log(np.linalg.det(maps[:, :2, :2]))
         mean = np.bincount(self.part, log_scale) / np.bincount(self.part)
         maps[:, :2] *= np.exp(-mean)[self.part][:, None, None]
@@ -264,7 +266,7 @@ class System:
 
     @cached_property
     def _by_gap(self) -> csr_array:
-        """The same graph of the links that lead from frame to frame, and of others only where these do not reach."""
+        """The graph of consecutive links, plus a longer link only where it joins parts that these leave apart."""
         near = np.flatnonzero(self.ends[:, 1] - self.ends[:, 0] <= 1)
         i, j = self.ends[near].T
         graph = coo_array((np.ones(len(i)), (i, j)), shape=(self.frames, self.frames))

@@ -1,7 +1,7 @@
-"""Which links others confirm, and which frames hang on one link alone.
+"""Which links other links confirm, and which frames only unconfirmed links join.
 
-A link is confirmed if its frames stay joined without it: then a wrong one contradicts others. A link that no cycle
-passes through, a *bridge* of the graph of links, is contradicted by nobody, whatever it says.
+A link is confirmed if its frames stay joined without it: then other links contradict it if it is wrong. A link that no
+cycle passes through is a *bridge* of the graph of links. It is unconfirmed: nothing contradicts it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from smalti.records import PairNumbers
 
 
 def are_confirmed(frames: int, ends: PairNumbers) -> NDArray[np.bool_]:
-    """Tell of links between frames (L, 2), none of them twice, which are on a cycle (L,)."""
+    """Tell which links (L,) are on a cycle; `ends` (L, 2) are their frames, no pair twice."""
     both = np.concatenate([ends, ends[:, ::-1]])
     order = np.argsort(both[:, 0], kind="stable")
     starts = np.searchsorted(both[order, 0], np.arange(frames + 1))
@@ -24,11 +24,11 @@ def are_confirmed(frames: int, ends: PairNumbers) -> NDArray[np.bool_]:
     return ~_bridges(starts, np.ascontiguousarray(both[order, 1]), number, len(ends))
 
 
-def hanging_frames(frames: int, ends: PairNumbers) -> NDArray[np.bool_]:
-    """Tell which frames (N,) one unconfirmed link, or several in a row, join to most of their part.
+def unconfirmed_frames(frames: int, ends: PairNumbers) -> NDArray[np.bool_]:
+    """Tell which frames (N,) only unconfirmed links join to the main group of their part.
 
-    Most of a part is the largest group of its frames whose links are confirmed; where no link is, all frames hang but
-    one.
+    The main group is the largest set of frames that confirmed links join. Where no link of a part is confirmed, all
+    its frames but one are unconfirmed.
     """
     _, part = connected_components(_graph(frames, ends), directed=False)
     _, group = connected_components(_graph(frames, ends[are_confirmed(frames, ends)]), directed=False)
@@ -49,10 +49,10 @@ def _graph(frames: int, ends: PairNumbers) -> coo_array:
 def _bridges(
     starts: NDArray[np.int64], neighbours: NDArray[np.int64], number: NDArray[np.int64], links: int
 ) -> NDArray[np.bool_]:
-    """Return which links are bridges, by the earliest frame that a search in depth reaches again from behind each."""
+    """Return which links are bridges, by depth-first search: nothing beyond a bridge reaches back before it."""
     frames = len(starts) - 1
     bridge = np.zeros(links, dtype=np.bool_)
-    found = np.full(frames, -1)  # when the search came to a frame
+    found = np.full(frames, -1)  # when the search reached a frame
     earliest = np.zeros(frames, dtype=np.int64)
     came_by = np.full(frames, -1)
     following = starts[:-1].copy()

@@ -1,8 +1,10 @@
-"""How surely the mosaic foretells what links would measure, of links that nobody has made yet.
+"""Predict what links would measure that do not exist yet, with the covariance of the prediction.
 
-A point x of frame j lies in frame i at y = π(P x̃), P = H_i⁻¹ H_j. In local increments H ← H exp(Δ) it moves by
-J_P(x) v(x; Δ_j) - v(y; Δ_i), v being the velocity of a point (`places.py`): two matrices of eight columns say all about
-it, whatever the link would measure.
+A point x of frame j lies in frame i at y = π(P x̃), P = H_i⁻¹ H_j. Local increments H ← H exp(Δ) move it by
+J_P(x) v(x; Δ_j) - v(y; Δ_i), where v is the velocity of a point (`relative_position.py`). So two matrices of eight
+columns describe any link, whatever it would measure.
+
+`PredictedLinks` holds these matrices. `velocities` comes next, then the kernels.
 """
 
 from __future__ import annotations
@@ -13,19 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled, compiled_parallel, compiled_sums, prange, threads_for
-from smalti.engine.elimination_paths import PRODUCT_OF, EliminationPaths
+from smalti.engine.elimination_paths import PRODUCT_OF, PathArrays
 from smalti.engine.relative_position import FAR, shared_levels
 from smalti.geometry.homographies import ENTRIES
 from smalti.records import Homographies, PairNumbers, Points
 from smalti.sparse.pattern import Indices
 
 TINY = 1e-30
-"""A divisor is at least this: singular maps give numbers, too."""
+"""The smallest divisor, so that singular maps give finite numbers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredictedLinks:
-    """What is thought of between two frames: how each row of it changes with the entries of the two frames' Δ."""
+    """Links that are not measured yet: the derivatives of each of their rows by the entries of both frames' Δ."""
 
     pairs: PairNumbers  # (n, 2)
     by_i: NDArray[np.float64]  # (n, rows, 8)
@@ -40,10 +42,10 @@ class PredictedLinks:
         weights: NDArray[np.float64] | None,
         unit: float,
     ) -> PredictedLinks:
-        """Relate points (n, m, 2) of frames j, in units, to where maps (n, 3, 3) take them in frames i.
+        """Return links that measure points (n, m, 2) of frames j, in units, where maps (n, 3, 3) take them in frames i.
 
         Rows are displacements in pixels of frame i, times `weights` (n, m): x of the first point, its y, x of the
-        second, and so on, 2m in all. A point that lies behind the camera of i is taken to be far away.
+        second, and so on, 2m in all. A point behind the camera of i counts as FAR away.
         """
         scaled = i_from_j / np.maximum(np.abs(i_from_j).max(axis=(1, 2), keepdims=True), TINY)
         mapped = points_j @ np.swapaxes(scaled[:, :, :2], 1, 2) + scaled[:, None, :, 2]
@@ -59,10 +61,10 @@ class PredictedLinks:
 
     @classmethod
     def of_increments(cls, pairs: PairNumbers, i_from_j: Homographies, j_from_i: Homographies) -> PredictedLinks:
-        """Relate the increment E of the relative map P ← P exp(E): rows are its eight entries.
+        """Return links that measure the increment E of the relative map P ← P exp(E): rows are its eight entries.
 
-        exp(-Δ_i) P exp(Δ_j) = P exp(E) has, to first order, E = Δ_j - P⁻¹ Δ_i P; as maps have no scale, what that has
-        in the corner is taken from the whole diagonal.
+        exp(-Δ_i) P exp(Δ_j) = P exp(E) gives, to first order, E = Δ_j - P⁻¹ Δ_i P. Maps have no scale, so the corner of
+        E is subtracted from its whole diagonal.
         """
         n = len(pairs)
         # The two maps are each other's inverse up to scale.
@@ -79,8 +81,8 @@ class PredictedLinks:
     def __getitem__(self, chosen: slice | NDArray[np.int64]) -> PredictedLinks:
         return PredictedLinks(self.pairs[chosen], self.by_i[chosen], self.by_j[chosen])
 
-    def covariances(self, paths: EliminationPaths) -> NDArray[np.float64]:
-        """Return the covariances (n, rows, rows) of the rows, as far as the mosaic is uncertain; px² for points."""
+    def covariances(self, paths: PathArrays) -> NDArray[np.float64]:
+        """Return the covariances (n, rows, rows) of the rows due to the mosaic's uncertainty; px² for points."""
         with threads_for(0.6 * self.by_i.shape[1] * len(self.pairs)):
             return _covariances(
                 np.ascontiguousarray(self.pairs),
@@ -90,18 +92,18 @@ class PredictedLinks:
             )
 
     def moved(self, moves: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return how the rows move (n, rows, m) with the entries of all Δ (N, 8, m)."""
+        """Return the changes of the rows (n, rows, m) for changes of the entries of all Δ (N, 8, m)."""
         return _moved(self.pairs, self.by_i, self.by_j, moves)
 
     def loads(self, frames: int, factors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the transpose of that (frames, 8, m), of factors (n, rows, m)."""
+        """Return the transposed product (frames, 8, m) with factors (n, rows, m)."""
         loads = np.zeros((frames, ENTRIES, factors.shape[2]))
         _add_loads(self.pairs, self.by_i, self.by_j, factors, loads)
         return loads
 
 
 def velocities(points: Points) -> NDArray[np.float64]:
-    """Return how points (..., 2), in units, move (..., 2, 8) with the entries of Δ."""
+    """Return the derivatives (..., 2, 8) of points (..., 2), in units, by the entries of Δ."""
     x, y = points[..., 0], points[..., 1]
     result = np.zeros((*points.shape, ENTRIES))
     for row in range(2):
@@ -117,7 +119,7 @@ def velocities(points: Points) -> NDArray[np.float64]:
 def combine(
     by_entry: NDArray[np.float64], loads: NDArray[np.float64], place: Indices, work: NDArray[np.float64]
 ) -> None:
-    """Add loads (N, 8, m) by the entries of Δ to those by parameters (n, f, m), frames at their places."""
+    """Add loads by entry of Δ (N, 8, m) to those by parameter (n, f, m), frames at their columns `place`."""
     for n in range(len(place)):
         for a in range(by_entry.shape[0]):
             for entry in range(ENTRIES):
@@ -131,7 +133,7 @@ def combine(
 def combine_back(
     by_entry: NDArray[np.float64], work: NDArray[np.float64], place: Indices, moves: NDArray[np.float64]
 ) -> None:
-    """Write how the entries of Δ move (N, 8, m) from how parameters do (n, f, m)."""
+    """Write the changes of the entries of Δ (N, 8, m), given those of the parameters (n, f, m)."""
     for n in range(len(place)):
         moves[n] = 0.0
         for a in range(by_entry.shape[0]):
@@ -177,7 +179,7 @@ def _add_loads(
 
 @compiled_parallel
 def _covariances(
-    pairs: PairNumbers, by_i: NDArray[np.float64], by_j: NDArray[np.float64], paths: EliminationPaths
+    pairs: PairNumbers, by_i: NDArray[np.float64], by_j: NDArray[np.float64], paths: PathArrays
 ) -> NDArray[np.float64]:
     rows = by_i.shape[1]
     result = np.zeros((len(pairs), rows, rows))
@@ -190,7 +192,7 @@ def _covariances(
 def add_covariance(
     i: int,
     j: int,
-    paths: EliminationPaths,
+    paths: PathArrays,
     by_i: NDArray[np.float64],
     by_j: NDArray[np.float64],
     covariance: NDArray[np.float64],
@@ -218,7 +220,7 @@ def add_covariance(
 
 @compiled_sums
 def _move(path: NDArray[np.float64], length: int, by: NDArray[np.float64], moved: NDArray[np.float64]) -> None:
-    """Add how one row moves along the shared beginning of a way."""
+    """Add the change of one row along the shared part of a path."""
     w0, w1, w2, w3 = path, path[length:], path[2 * length :], path[3 * length :]
     w4, w5, w6, w7 = path[4 * length :], path[5 * length :], path[6 * length :], path[7 * length :]
     b0, b1, b2, b3, b4, b5, b6, b7 = by[0], by[1], by[2], by[3], by[4], by[5], by[6], by[7]
@@ -237,7 +239,7 @@ def _product(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
 
 @compiled
 def _add_own(tail: NDArray[np.float64], by: NDArray[np.float64], covariance: NDArray[np.float64]) -> None:
-    """Add what one way has for itself."""
+    """Add the covariance from the part of one path that is not shared."""
     product = np.empty(ENTRIES)
     for row in range(len(by)):
         for entry in range(ENTRIES):

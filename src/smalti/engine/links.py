@@ -1,13 +1,16 @@
-"""A pair's landmarks, condensed to what the engine needs: a map, as far as they determine one, and its worth.
+"""Links: the landmarks of a pair condensed to a map and a square root of its information.
 
 With Ĝ fitted to the landmarks and M = Ĝ⁻¹ H_i⁻¹ H_j, normalised to a 1 in its corner, e are the eight entries of M - I.
-To first order a landmark x of j is then off by J v(x; e) in frame i, v being the motion of a point (`velocities`) and J
-the derivative of Ĝ at x. So the rows J v(·)/σ of all landmarks, condensed to eight by a QR factor R, say what the pair
-costs: |R e|², whatever the number of landmarks and whatever they leave open. The same factor says how R e moves with
-the coefficients of the lens. One landmark gives a root of rank 2, two give 4, four or more that are not on a line all
-8. Where landmarks fit exactly, so is the form.
+To first order, a landmark x of j then has the residual J v(x; e) in frame i, where v is the velocity of a point
+(`velocities`) and J is the derivative of Ĝ at x. A QR factorisation condenses the rows J v(·)/σ of all landmarks to
+eight rows R. The pair costs |R e|², whatever the number of landmarks, and whichever directions they leave undetermined.
+The same factorisation gives the derivatives of R e by the coefficients of the lens. One landmark gives a root of rank
+2, two give 4, and four or more that are not on one line give 8. Where landmarks fit exactly, the quadratic form is
+exact.
 
-Differs from the paper, whose links are affine and need three landmarks; `smalti.paper` has those.
+Differs from the paper: its links are affine and need three landmarks; `smalti.paper` has those.
+
+`fit_link` makes a link from landmarks; `relinearise` makes it again at another map. Helpers of the fit come last.
 """
 
 from __future__ import annotations
@@ -27,51 +30,52 @@ from smalti.geometry.outline import Outline
 from smalti.records import Homographies, Landmarks, Pair, Points
 
 MOST_LANDMARKS = 30
-"""Of a link that take part, spread over it: more of them say the same again, for neighbours err alike."""
+"""The most landmarks of a link that are used, spread over the frame. More would add little: the errors of neighbouring
+landmarks are correlated."""
 
 COEFFICIENTS = 2
-"""Of a lens."""
+"""The number of coefficients of a lens."""
 
 MOST_STEPS = 20
-SETTLED = 1e-9
+SMALLEST_STEP = 1e-9
 """In units of a frame: a smaller step ends the fit."""
 
-WEAKLY_DETERMINED = (1.0, 1.0, 0.3, 0.3, 0.1, 0.1, 0.05, 0.05)
-"""How far a pair's map may be from the identity, a priori, direction by direction: decides only what landmarks leave
-open."""
+PRIOR_DEVIATIONS = (1.0, 1.0, 0.3, 0.3, 0.1, 0.1, 0.05, 0.05)
+"""Prior deviations of a pair's map from its start, direction by direction. They matter only for directions that the
+landmarks leave undetermined."""
 
-FAINT = 1e-3
-"""Of the landmarks' own rows: the weight of that, so that it moves nothing they determine."""
+REGULARISATION = 1e-3
+"""The weight of this prior relative to the landmarks' rows: too small to move what they determine."""
 
 SMALLEST_DEPTH = 0.05
-"""Of a landmark, relative to the frame's centre, under the pair's map: less is beyond the horizon."""
+"""The smallest depth of a landmark under the pair's map, relative to the frame's centre. Less is beyond the horizon."""
 
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """What a pair's landmarks say, in units of the frame (`Outline.unit_from_pixels`), straight of the lens."""
+    """A pair's landmarks, undistorted, in units of the frame (`Outline.unit_from_pixels`), and the map they give."""
 
     pair: Pair
     i_from_j: Homographies  # (3, 3): Ĝ
     root: NDArray[np.float64]  # (8, 8): R, in units of the landmarks' noise
-    points_i: Points  # (n, 2): the landmarks that take part
+    points_i: Points  # (n, 2): the landmarks that are used
     points_j: Points
     sigma: NDArray[np.float64]  # (n,), in units of the frame
-    residual_px: float  # RMS distance of the landmarks to Ĝ
-    landmarks: int  # how many were given
-    lens_i: NDArray[np.float64]  # (n, 2, 2): how the landmarks move with the lens' coefficients
+    residual_px: float  # RMS residual of all landmarks to Ĝ
+    landmarks: int  # how many landmarks were given
+    lens_i: NDArray[np.float64]  # (n, 2, 2): derivatives of the points by the lens' coefficients
     lens_j: NDArray[np.float64]
-    by_lens: NDArray[np.float64]  # (8, 2): how R e moves with them
-    lens_at: NDArray[np.float64]  # (2,): what the lens was changed by when the link was fitted
+    by_lens: NDArray[np.float64]  # (8, 2): derivatives of R e by the lens' coefficients
+    lens_at: NDArray[np.float64]  # (2,): the change of the lens at which the link was fitted
 
     @cached_property
     def rank(self) -> int:
-        """Return how many directions the landmarks determine."""
+        """The number of directions that the landmarks determine."""
         values = np.linalg.svd(self.root, compute_uv=False)
         return int(np.sum(values > 1e-6 * values[0])) if values[0] > 0 else 0
 
     def through(self, lens: NDArray[np.float64]) -> tuple[Points, Points]:
-        """Return the landmarks of i and j as a lens straightens them whose coefficients are changed by so much (2,)."""
+        """Return the points of i and j, undistorted by a lens whose coefficients are changed by `lens` (2,)."""
         return self.points_i + self.lens_i @ lens, self.points_j + self.lens_j @ lens
 
 
@@ -82,14 +86,14 @@ def fit_link(
     family: Family = PROJECTIVE,
     near: Homographies | None = None,
 ) -> Link:
-    """Fit the pair's map in a family; `near` (3, 3), in units, is where to begin, and what open directions stay at."""
+    """Fit the pair's map in a family; start at `near` (3, 3), in units, where undetermined directions stay."""
     if not len(landmarks):
         raise LandmarkError(
             f"pair {landmarks.pair}: a yes needs a landmark at least, mark a point that both frames show"
         )
     to_unit = outline.unit_from_pixels
     points_i, points_j = (
-        (points if lens is None else lens.straighten(points)) @ to_unit[:, :2].T + to_unit[:, 2]
+        (points if lens is None else lens.undistort(points)) @ to_unit[:, :2].T + to_unit[:, 2]
         for points in (landmarks.points_i, landmarks.points_j)
     )
     sigma = np.broadcast_to(landmarks.sigma, (len(landmarks),)) / outline.unit
@@ -100,7 +104,7 @@ def fit_link(
         else lens.by_coefficients(points[chosen]) / outline.unit
         for points in (landmarks.points_i, landmarks.points_j)
     )
-    # Fewer of them stand for all, as far as all would be accepted.
+    # A few landmarks stand for all; the residual below is that of all.
     link = Link(
         landmarks.pair,
         np.eye(3),
@@ -126,7 +130,7 @@ def fit_link(
 
 
 def map_in_pixels(landmarks: Landmarks, outline: Outline, lens: Lens | None = None) -> Homographies:
-    """Return the map (3, 3) from straight pixels of j to those of i that landmarks fit best."""
+    """Return the map (3, 3) from undistorted pixels of j to those of i that fits landmarks best."""
     to_unit = np.vstack([outline.unit_from_pixels, [0.0, 0.0, 1.0]])
     return normalise(np.linalg.inv(to_unit) @ fit_link(landmarks, outline, lens).i_from_j @ to_unit)
 
@@ -134,12 +138,12 @@ def map_in_pixels(landmarks: Landmarks, outline: Outline, lens: Lens | None = No
 def relinearise(
     link: Link, i_from_j: Homographies, lens: NDArray[np.float64], tolerance: NDArray[np.float64] | float
 ) -> Link:
-    """Return a link by its landmarks at another map (3, 3); those off by more than their `tolerance` (n,) lose weight.
+    """Return a link linearised at another map (3, 3); landmarks with residuals beyond `tolerance` (n,) lose weight.
 
     The lens' coefficients are changed by `lens` (2,).
 
-    One Gauss-Newton step on the landmarks themselves: with residuals ρ and rows A, the link's map is where the step
-    would lead, and its root that of the weighted rows.
+    This is one Gauss-Newton step on the landmarks themselves. With residuals ρ and rows A, the link's map is the one
+    after the step, and its root is that of the weighted rows.
     """
     points_i, points_j = link.through(lens)
     projected, rows = projected_and_rows(i_from_j, points_j)
@@ -148,7 +152,7 @@ def relinearise(
     scale = np.sqrt(weight) / link.sigma
     a = (rows * scale[:, None, None]).reshape(-1, ENTRIES)
     b = (off * scale[:, None]).ravel()
-    step = _solve_faintly(a @ PROJECTIVE.by_entry.T, b, PROJECTIVE)
+    step = _solve_regularised(a @ PROJECTIVE.by_entry.T, b, PROJECTIVE)
     root, by_lens = _condense(a, _lens_rows(link, i_from_j, points_j, scale))
     at = normalise(i_from_j @ exponential(step[None])[0])
     return replace(link, i_from_j=at, root=root, by_lens=by_lens, lens_at=lens)
@@ -162,13 +166,13 @@ def linear_part(i_from_j: Homographies) -> NDArray[np.float64]:
 
 
 def projected_and_rows(i_from_j: Homographies, points_j: Points) -> tuple[Points, NDArray[np.float64]]:
-    """Return where a map (3, 3) takes points (n, 2), and how these move with the entries of its increment (n, 2, 8)."""
+    """Return points (n, 2) under a map (3, 3), and their derivatives by the entries of its increment (n, 2, 8)."""
     projected, slopes = _projected_and_slopes(i_from_j, points_j)
     return projected, slopes @ velocities(points_j)
 
 
 def spread_out(points: Points, count: int) -> NDArray[np.int64]:
-    """Return the numbers of `count` points, or of all if they are fewer, far from each other: greedily the farthest."""
+    """Return the indices of at most `count` points far from each other: greedily the farthest from those chosen."""
     if len(points) <= count:
         return np.arange(len(points))
     distance = np.sum((points - points.mean(axis=0)) ** 2, axis=1)
@@ -188,7 +192,7 @@ def stacked(links: Iterable[Link]) -> tuple[Homographies, NDArray[np.float64]]:
 
 
 def _first_map(link: Link, family: Family) -> Homographies:
-    """Return where the fit begins: a shift, or an affine map where the landmarks determine one."""
+    """Return the start of the fit: a shift, a rigid map, a similarity or an affine map, as the landmarks determine."""
     first = np.eye(3)
     middle_i, middle_j = link.points_i.mean(axis=0), link.points_j.mean(axis=0)
     offset_i, offset_j = link.points_i - middle_i, link.points_j - middle_j
@@ -212,7 +216,7 @@ def _first_map(link: Link, family: Family) -> Homographies:
 
 
 def _fit(link: Link, family: Family, first: Homographies) -> Link:
-    """Return the link with the map of the family that fits its landmarks best, Gauss-Newton from `first`."""
+    """Return the link with the map of the family that fits its landmarks best, by Gauss-Newton from `first`."""
     current = normalise(first)
     basis = family.by_entry
     cost = np.inf
@@ -223,10 +227,10 @@ def _fit(link: Link, family: Family, first: Homographies) -> Link:
         if float(b @ b) > cost:
             break
         best, cost = current, float(b @ b)
-        step = _solve_faintly(a @ basis.T, b, family)
+        step = _solve_regularised(a @ basis.T, b, family)
         step *= min(1.0, 0.5 / max(float(np.abs(step).max()), 1e-12))
         current = normalise(current @ exponential(step[None])[0])
-        if np.abs(step).max() < SETTLED:
+        if np.abs(step).max() < SMALLEST_STEP:
             break
     _, rows = projected_and_rows(best, link.points_j)
     a = (rows / link.sigma[:, None, None]).reshape(-1, ENTRIES)
@@ -234,17 +238,17 @@ def _fit(link: Link, family: Family, first: Homographies) -> Link:
     return replace(link, i_from_j=best, root=root, by_lens=by_lens)
 
 
-def _solve_faintly(rows: NDArray[np.float64], right: NDArray[np.float64], family: Family) -> NDArray[np.float64]:
-    """Solve least squares; what rows leave open stays about where it is."""
-    stiffness = np.array(WEAKLY_DETERMINED[: family.freedom])
-    strength = FAINT * float(np.sqrt(np.sum(rows**2) / rows.shape[1]))
+def _solve_regularised(rows: NDArray[np.float64], right: NDArray[np.float64], family: Family) -> NDArray[np.float64]:
+    """Solve least squares with a weak prior at 0, for directions that the rows leave undetermined."""
+    stiffness = np.array(PRIOR_DEVIATIONS[: family.freedom])
+    strength = REGULARISATION * float(np.sqrt(np.sum(rows**2) / rows.shape[1]))
     stacked_rows = np.concatenate([rows, strength * np.diag(stiffness.min() / stiffness)])
     solution, *_ = np.linalg.lstsq(stacked_rows, np.concatenate([right, np.zeros(len(stiffness))]), rcond=None)
     return np.asarray(solution)
 
 
 def _projected_and_slopes(i_from_j: Homographies, points_j: Points) -> tuple[Points, NDArray[np.float64]]:
-    """Return where a map (3, 3) takes points (n, 2), and its derivatives there (n, 2, 2)."""
+    """Return points (n, 2) under a map (3, 3), and its derivatives there (n, 2, 2)."""
     mapped = points_j @ i_from_j[:, :2].T + i_from_j[:, 2]
     depth = np.maximum(mapped[:, 2], SMALLEST_DEPTH * abs(i_from_j[2, 2]))
     projected = mapped[:, :2] / depth[:, None]
@@ -252,7 +256,7 @@ def _projected_and_slopes(i_from_j: Homographies, points_j: Points) -> tuple[Poi
 
 
 def _lens_rows(link: Link, i_from_j: Homographies, points_j: Points, scale: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how what landmarks miss a map by changes with the lens' coefficients (2n, 2)."""
+    """Return the derivatives (2n, 2) of the landmarks' residuals by the lens' coefficients, times `scale` (n,)."""
     _, slopes = _projected_and_slopes(i_from_j, points_j)
     moved: NDArray[np.float64] = (slopes @ link.lens_j - link.lens_i) * scale[:, None, None]
     return moved.reshape(-1, COEFFICIENTS)
@@ -261,7 +265,7 @@ def _lens_rows(link: Link, i_from_j: Homographies, points_j: Points, scale: NDAr
 def _condense(
     rows: NDArray[np.float64], lens_rows: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return a square root (8, 8) of the information of rows (n, 8), and what it sees of the lens (8, 2)."""
+    """Return a square root (8, 8) of the information of rows (n, 8), and its columns for the lens (8, 2)."""
     if len(rows) < ENTRIES:
         missing = ENTRIES - len(rows)
         rows = np.concatenate([rows, np.zeros((missing, ENTRIES))])

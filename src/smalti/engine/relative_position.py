@@ -1,16 +1,18 @@
-"""Two frames relative to each other: where one's centre falls in the other, and how surely.
+"""The position of one frame's centre in another frame, γ_ij, and its covariance.
 
-With P = H_j⁻¹ H_i the centre of i, which is the origin of its units, lies in j at γ_ij = π(P 0̃). In local increments
-H ← H exp(Δ) it moves by Q (d02_i, d12_i) - v(γ_ij; Δ_j): Q is the derivative of P at the origin, and v the velocity
+With P = H_j⁻¹ H_i, the centre of i, which is the origin of its units, lies in j at γ_ij = π(P 0̃). Local increments
+H ← H exp(Δ) move it by Q (d02_i, d12_i) - v(γ_ij; Δ_j). Q is the derivative of P at the origin, and v is the velocity
 
     v(x, y; Δ) = (d00 x + d01 y + d02 - x (d20 x + d21 y), d10 x + d11 y + d12 - y (d20 x + d21 y))
 
-of a point under exp(Δ). With the square roots of the covariance along the ways of i and j (`ways.py`), the covariance
-is the sum of squares of that difference.
+of a point under exp(Δ). The elimination paths of i and j are square roots of their covariance
+(`elimination_paths.py`). So the covariance of γ_ij is the sum of squares of this difference along the paths.
 
-Nothing here depends on the scale of the maps, but their signs count: where the last coordinate of P 0̃ is not positive,
-i lies behind the camera of j. Such a centre, and one further than FAR away, has its mean at ±FAR in x or y and
-deviations of FAR: numbers are finite whatever the maps.
+Nothing here depends on the scale of the maps, but their signs count: if the last coordinate of P 0̃ is not positive, i
+lies behind the camera of j. Such a centre, and one further than FAR away, gets a mean of ±FAR in x or y and deviations
+of FAR. So all numbers are finite, whatever the maps.
+
+`Centres` holds all pairs and `PairCentres` some. `relate_pairs` and `relate_all` compute them. Kernels come last.
 """
 
 from __future__ import annotations
@@ -21,13 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled, compiled_parallel, compiled_sums, prange
-from smalti.engine.elimination_paths import EliminationPaths
+from smalti.engine.elimination_paths import PathArrays
 from smalti.geometry.homographies import ENTRIES
 from smalti.geometry.outline import Outline
 from smalti.records import Homographies, PairNumbers
 
 FAR = 1e6
-"""Units, the largest place and standard deviation: nothing is known of what lies further."""
+"""In units: the largest coordinate and standard deviation. Both mean that nothing is known."""
 
 MOST_VARIANCE = FAR * FAR
 OVERFLOWS = 1e300
@@ -35,7 +37,7 @@ OVERFLOWS = 1e300
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Centres:
-    """Where the centre of every frame i falls in every frame j, as a normal distribution (γ_ij)."""
+    """The position of the centre of every frame i in every frame j, as a normal distribution (γ_ij)."""
 
     outline: Outline
     mean: NDArray[np.float64]  # (N, N, 2), [i, j], pixels of frame j
@@ -55,10 +57,10 @@ class Centres:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairCentres:
-    """The same for some pairs: the first frame's centre in the second, and the second's in the first."""
+    """The same for some pairs, in both directions: the first frame's centre in the second, then the reverse."""
 
     outline: Outline
-    mean: NDArray[np.float64]  # (n, 2, 2), [pair, direction], pixels of the frame that it is seen in
+    mean: NDArray[np.float64]  # (n, 2, 2), [pair, direction], pixels of the frame in which the centre lies
     cov: NDArray[np.float64]  # (n, 2, 3): xx, xy, yy
 
     @property
@@ -68,7 +70,7 @@ class PairCentres:
         return spread
 
     def chosen(self, numbers: slice | NDArray[np.int64]) -> PairCentres:
-        """Return those of some of the pairs."""
+        """Return some of the pairs."""
         return PairCentres(self.outline, self.mean[numbers], self.cov[numbers])
 
 
@@ -81,7 +83,7 @@ def determinant(cov: NDArray[np.float64]) -> NDArray[np.float64]:
 @compiled_parallel
 def relate_pairs(
     pairs: PairNumbers,
-    paths: EliminationPaths,
+    paths: PathArrays,
     maps: Homographies,
     inverses: Homographies,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -99,7 +101,7 @@ def relate_pairs(
 
 @compiled_parallel
 def relate_all(
-    paths: EliminationPaths,
+    paths: PathArrays,
     maps: Homographies,
     inverses: Homographies,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -115,8 +117,8 @@ def relate_all(
 
 
 @compiled
-def shared_levels(i: int, j: int, paths: EliminationPaths) -> int:
-    """Return how many columns the ways of two frames share."""
+def shared_levels(i: int, j: int, paths: PathArrays) -> int:
+    """Return how many columns the elimination paths of two frames share."""
     place, parent, depth = paths[0], paths[1], paths[2]
     first, second = place[i], place[j]
     while first != second:
@@ -134,7 +136,7 @@ def _relate(
     i: int,
     j: int,
     shared: int,
-    paths: EliminationPaths,
+    paths: PathArrays,
     maps: Homographies,
     inverses: Homographies,
     mean: NDArray[np.float64],
@@ -143,12 +145,12 @@ def _relate(
     """Write the distribution of the centre of i in j."""
     place, _, depth, freedom, start, values, tail_start, tails = paths
     at_i, at_j = place[i], place[j]
-    near = _see_centre(inverses[j], maps[i], mean)
+    near = _project_centre(inverses[j], maps[i], mean)
     if not near:
         cov[0], cov[1], cov[2] = MOST_VARIANCE, 0.0, MOST_VARIANCE
         return
     x, y = mean[0], mean[1]
-    q = _turned(inverses[j], maps[i], x, y)
+    q = _derivative_at_origin(inverses[j], maps[i], x, y)
     length_i, length_j = (depth[at_i] + 1) * freedom, (depth[at_j] + 1) * freedom
     path_i = values[start[at_i] : start[at_i] + ENTRIES * length_i]
     path_j = values[start[at_j] : start[at_j] + ENTRIES * length_j]
@@ -158,34 +160,36 @@ def _relate(
 
 
 @compiled
-def centre_seen(maps: Homographies, inverses: Homographies, i: int, j: int) -> tuple[float, float]:
+def projected_centre(maps: Homographies, inverses: Homographies, i: int, j: int) -> tuple[float, float]:
     """Return γ_ij in units."""
     mean = np.empty(2)
-    _see_centre(inverses[j], maps[i], mean)
+    _project_centre(inverses[j], maps[i], mean)
     return mean[0], mean[1]
 
 
 @compiled
-def _see_centre(inverse: Homographies, transform: Homographies, mean: NDArray[np.float64]) -> bool:
-    """Write where the product of two maps takes the origin; tell whether that is in front of the camera and near."""
+def _project_centre(inverse: Homographies, transform: Homographies, mean: NDArray[np.float64]) -> bool:
+    """Write the origin under the product of two maps; tell whether it is in front of the camera and nearer than FAR."""
     c, d, e = transform[0, 2], transform[1, 2], transform[2, 2]
     depth = inverse[2, 0] * c + inverse[2, 1] * d + inverse[2, 2] * e
     near = bool(depth > 0.0)
     for row in range(2):
         value = inverse[row, 0] * c + inverse[row, 1] * d + inverse[row, 2] * e
-        seen = value / depth if depth > 0.0 else value * np.inf
-        if not abs(seen) < FAR:
+        projected = value / depth if depth > 0.0 else value * np.inf
+        if not abs(projected) < FAR:
             near = False
-            seen = -FAR if seen < 0.0 else FAR
-        mean[row] = seen
+            projected = -FAR if projected < 0.0 else FAR
+        mean[row] = projected
     return near
 
 
 @compiled
-def _turned(inverse: Homographies, transform: Homographies, x: float, y: float) -> tuple[float, float, float, float]:
-    """Return the derivative of the product of two maps at the origin, which it takes to (x, y), row by row."""
+def _derivative_at_origin(
+    inverse: Homographies, transform: Homographies, x: float, y: float
+) -> tuple[float, float, float, float]:
+    """Return the derivative of the product of two maps at the origin, which it maps to (x, y), row by row."""
     depth = inverse[2, 0] * transform[0, 2] + inverse[2, 1] * transform[1, 2] + inverse[2, 2] * transform[2, 2]
-    # Rows less the last one: what is left of P[:2] - γ P[2].
+    # Rows of `inverse` minus the last one times x or y: they give P[:2] - γ P[2].
     a0, a1, a2 = inverse[0, 0] - x * inverse[2, 0], inverse[0, 1] - x * inverse[2, 1], inverse[0, 2] - x * inverse[2, 2]
     b0, b1, b2 = inverse[1, 0] - y * inverse[2, 0], inverse[1, 1] - y * inverse[2, 1], inverse[1, 2] - y * inverse[2, 2]
     return (
@@ -208,7 +212,7 @@ def _add_shared(
     y: float,
     cov: NDArray[np.float64],
 ) -> None:
-    """Add the covariance (3,) of Q (d02_i, d12_i) - v(x, y; Δ_j) along what the two ways share."""
+    """Add the covariance (3,) of Q (d02_i, d12_i) - v(x, y; Δ_j) along the shared part of both paths."""
     q_xx, q_xy, q_yx, q_yy = q
     i2, i5 = path_i[2 * length_i :], path_i[5 * length_i :]
     j0, j1, j2 = path_j, path_j[length_j:], path_j[2 * length_j :]
@@ -216,9 +220,9 @@ def _add_shared(
     j6, j7 = path_j[6 * length_j :], path_j[7 * length_j :]
     xx, xy, yy = 0.0, 0.0, 0.0
     for t in range(shared):
-        bent = x * j6[t] + y * j7[t]
-        along = q_xx * i2[t] + q_xy * i5[t] - (x * (j0[t] - bent) + y * j1[t] + j2[t])
-        across = q_yx * i2[t] + q_yy * i5[t] - (x * j3[t] + y * (j4[t] - bent) + j5[t])
+        perspective = x * j6[t] + y * j7[t]
+        along = q_xx * i2[t] + q_xy * i5[t] - (x * (j0[t] - perspective) + y * j1[t] + j2[t])
+        across = q_yx * i2[t] + q_yy * i5[t] - (x * j3[t] + y * (j4[t] - perspective) + j5[t])
         xx += along * along
         xy += along * across
         yy += across * across
@@ -236,23 +240,23 @@ def _add_own(
     y: float,
     cov: NDArray[np.float64],
 ) -> None:
-    """Add the covariance (3,) of the same along what each way has for itself."""
+    """Add the covariance (3,) of the same along the part of each path that is not shared."""
     a, b, c, d = q
     xx, xy, yy = tail_i[15], tail_i[18], tail_i[30]  # of d02 and d12
     cov[0] += a * a * xx + 2.0 * a * b * xy + b * b * yy
     cov[1] += a * c * xx + (a * d + b * c) * xy + b * d * yy
     cov[2] += c * c * xx + 2.0 * c * d * xy + d * d * yy
-    along, mixed, across = _of_point(tail_j, x, y)
+    along, mixed, across = _velocity_covariance(tail_j, x, y)
     cov[0] += along
     cov[1] += mixed
     cov[2] += across
 
 
 @compiled
-def _of_point(t: NDArray[np.float64], x: float, y: float) -> tuple[float, float, float]:
-    """Return the covariance of v(x, y; Δ) from the products of entries, which are numbered by `PRODUCT_OF`."""
+def _velocity_covariance(t: NDArray[np.float64], x: float, y: float) -> tuple[float, float, float]:
+    """Return the covariance (xx, xy, yy) of v(x, y; Δ) from the products of entries, indexed by `PRODUCT_OF`."""
     p, q, r = -x * x, -x * y, -y * y
-    # The covariances of v_x with all entries, then of v_y with those that it consists of.
+    # s: the covariances of v_x with all entries; u: those of v_y with the entries that it contains.
     s0 = x * t[0] + y * t[1] + t[2] + p * t[6] + q * t[7]
     s1 = x * t[1] + y * t[8] + t[9] + p * t[13] + q * t[14]
     s2 = x * t[2] + y * t[9] + t[15] + p * t[19] + q * t[20]
@@ -274,7 +278,7 @@ def _of_point(t: NDArray[np.float64], x: float, y: float) -> tuple[float, float,
 
 @compiled
 def _limit(cov: NDArray[np.float64]) -> None:
-    """Limit the deviations of a covariance (3,) to FAR; their correlation stays."""
+    """Limit the deviations of a covariance (3,) to FAR, in place; the correlation stays."""
     if not (cov[0] < OVERFLOWS and cov[2] < OVERFLOWS):
         cov[0], cov[1], cov[2] = MOST_VARIANCE, 0.0, MOST_VARIANCE
         return

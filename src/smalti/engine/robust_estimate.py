@@ -1,11 +1,13 @@
-"""The state of a mosaic after answers: which links to believe, and how noisy they are.
+"""The state of a mosaic after answers: which links to reject, and the noise of the others.
 
-It is a function of the links alone, whatever the order in which they came: everything is computed anew from the chain,
-whose own estimate is made once. So answers can be forgotten, replayed and taken in together, to the last bit.
+The state is a function of the set of links, whatever their order. Everything is computed anew from the estimate of the
+chain, which is made once. So forgetting, replaying and adding several answers at once are exact to the last bit.
 
-A link that contradicts all others by far is *rejected*: kept, named, not used. All are judged at once: those that
-contradict the rest worst go first, then whoever agrees with what is left comes back. A person's answer is never
-rejected.
+A link with a very large χ² against all others is *rejected*: kept, named, not used. All links are compared at once. The
+worst are rejected first. Then rejected links that agree with the accepted ones are readmitted. A person's answer is
+never rejected.
+
+`estimate` is the entry. `_LinkSelection` rejects, learns the noise and readmits. Helper functions come last.
 """
 
 from __future__ import annotations
@@ -16,130 +18,131 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.engine.camera_learning import USUAL_DEVIATION, learn_camera
 from smalti.engine.equations import System
 from smalti.engine.estimate import ENOUGH_GAIN, Estimate, anneal
 from smalti.engine.initialisation import first_guess
 from smalti.engine.links import Link
 from smalti.engine.solution import solve
 from smalti.engine.variance_components import (
-    ALIKE,
     CHAIN,
+    CHAIN_INFLATION,
     LARGEST_CHI2,
     LOG_DEVIATION,
     MATCHER,
     PERSON,
-    USUAL_DEVIATION,
-    Knowledge,
-    learn_camera,
-    learn_from_loops,
+    NoiseModel,
+    learn_chain_noise,
     learn_noise,
     learn_robust_weights,
 )
 from smalti.records import Pair, PairNumbers, pair_key
 
 ROUNDS = 6
-"""In which noise is learned; they begin where the chain's have ended."""
+"""The most rounds of learning the noise; they begin with the noise of the chain."""
 
 LEARNING_GAIN = 1e-2
-"""Of the cost, from one round to the next: maps and noise settle together, as a rule by one step a round."""
+"""As a share of the cost: a step that gains less ends the solve of a round. Maps and noise converge together, usually
+with one step per round."""
 
-SETTLED = 0.1
-"""Of the logarithm of a noise: when no noise changes by more, answers teach nothing more of it."""
+CONVERGED_LOG_NOISE = 0.1
+"""Learning ends when the logarithm of no noise changes by more."""
 
 MEDIAN_CHI2 = 7.344
-"""Of 8 degrees of freedom."""
+"""The median of χ² with 8 degrees of freedom."""
 
-FIRST_SURPRISES = 4 * (20 * MEDIAN_CHI2,)
-"""What loops may be expected to show before any has: a chain drifts by more than its noise."""
+PRIOR_CHI2 = 4 * (20 * MEDIAN_CHI2,)
+"""χ² of four imagined loop closures, as a prior: a chain drifts by more than its noise."""
 
-AGREEING = 0.1
-"""Of that, with which a rejected link comes back: whoever was rejected has to agree more clearly than others."""
+READMITTED_SHARE = 0.1
+"""A rejected link is readmitted below this share of the limit of χ²: it must agree better than an accepted one."""
 
 WORST_TOGETHER = 4.0
-"""Links whose χ² is within this factor of the worst one's are rejected at once."""
+"""Links whose χ² is within this factor of the worst one are rejected together."""
 
-ENOUGH_CHECKED = 10
-"""Links that must be checked and found right before a wrong one says little of the others."""
+PRIOR_CONFIRMED = 10
+"""As a prior, so many confirmed and accepted links are added before the share of wrong links is computed."""
 
-SURELY_RIGHT = 0.9
-"""How likely all links that nobody checks are right, for it to be taken for granted."""
+TRUSTED_PROBABILITY = 0.9
+"""If all unconfirmed links are right with this probability, their variances stay as they are."""
 
 PASSES = 12
-"""Of rejecting and coming back, at most."""
+"""The most passes of rejecting and readmitting."""
 
 SUSPICIOUS, EXPLAINED, NO_WORSE = 2.0, 0.7, 1.25
-"""Times the noise that is expected of a chain: with more the camera or some links may be wrong. What must be left of it
-without them, and by how much it may grow again as the camera is held."""
+"""Factors of the chain's noise. Above SUSPICIOUS times the expected noise, the camera prior or some links may be wrong.
+Without them, less than EXPLAINED times the noise must remain. When the camera prior is tightened again, the noise may
+grow to NO_WORSE times."""
 
-HARDLY_WEIGHTED = 0.05
-"""Of a link's weight: with less it disagrees with the others."""
+NEGLIGIBLE_WEIGHT = 0.05
+"""A link with a smaller robust weight disagrees with the others."""
 
-HEARD_AGAIN = 0.1
-"""Of its weight, what a link of the chain has at least when answers come: without them its neighbours may have been
-wrong."""
+LEAST_RESTORED_WEIGHT = 0.1
+"""The smallest robust weight of a link of the chain when answers are added. Before these answers, its neighbours may
+have been wrong instead of it."""
 
 MOST_REJECTED, PLAINLY_WRONG = 0.33, 10.0
-"""Of the loops: if more would have to be rejected, it is the chain that is wrong; unless each rejected link explains so
-many times what it costs to reject it, which no chain that bends does."""
+"""If more than this share of the loops would be rejected, the chain is wrong and not the loops. The exception: each
+rejected link lowers the cost by so many times the price of a rejection. A bent chain does not do that."""
 
-DOUBTED = (3.0, 1.0)
-"""By how much noisier loops count while it is open who is right: consecutive frames are rarely matched wrongly, unless
-the matcher lies."""
+LOOP_NOISE_FACTORS = (3.0, 1.0)
+"""Factors of the loops' noise while outliers are searched. Consecutive frames are rarely matched wrongly, so loops
+count less; a factor of 1 is for a matcher that is often wrong."""
 
-LARGEST_GROWTH, FEW_LOOPS = 4.0, 3
-"""Of the chain's noise, by as few loops: each may be wrong."""
+LARGEST_INFLATION, FEW_LOOPS = 4.0, 3
+"""The largest factor of the chain's noise that so few loops can cause: each of them may be wrong."""
 
 
-def estimate(chain: Estimate, loops: Sequence[Link], insisted: Set[Pair] = frozenset()) -> Estimate:
-    """Return the state after answers: the chain's links and those of `loops`, some of which a person insists on."""
+def estimate(chain: Estimate, loops: Sequence[Link], person_pairs: Set[Pair] = frozenset()) -> Estimate:
+    """Return the state of the chain's links and of `loops`; links of `person_pairs` are never rejected."""
     if not loops:
         return chain
     everything = {link.pair: link for link in (*chain.system.links, *loops)}
     of_loop = {link.pair for link in loops}
-    state = _Judging(chain, everything, of_loop, frozenset(insisted))
-    return state.settle()
+    return _LinkSelection(chain, everything, of_loop, frozenset(person_pairs)).run()
 
 
 @dataclass
-class _Judging:
-    """Finds out which links to believe."""
+class _LinkSelection:
+    """Decides which links to reject."""
 
     chain: Estimate
     everything: Mapping[Pair, Link]
     of_loop: Set[Pair]
-    insisted: frozenset[Pair]
+    person_pairs: frozenset[Pair]
 
-    def settle(self) -> Estimate:
-        """Reject, learn, and let come back, until nothing changes; of several beginnings, take the best."""
+    def run(self) -> Estimate:
+        """Reject, learn and readmit until nothing changes; return the best result of several starts."""
         everything = self._solve(frozenset(), self.chain)
         state = self._learn(everything)
-        settled = self._reconsider(state)
-        if self._is_suspicious(state) or np.any(state.knowledge.robust_weights < HARDLY_WEIGHTED):
-            # Least squares spreads what is wrong over what is right. Perhaps most links agree, but for some.
-            searched = {self._disagreeing_with_most(everything, doubted): None for doubted in DOUBTED}
+        selected = self._reconsider(state)
+        if self._is_suspicious(state) or np.any(state.noise_model.robust_weights < NEGLIGIBLE_WEIGHT):
+            # Least squares spreads the error of outliers over inliers. Start again without the links that most others
+            # contradict.
+            searched = {self._disagreeing_with_most(everything, factor): None for factor in LOOP_NOISE_FACTORS}
             tried = [self._try(rejected, everything, state) for rejected in searched if rejected]
             better = [one for one in tried if one is not None]
-            settled = min([settled, *better], key=self._verdict_cost) if better else settled
-            settled = self._recount(settled)
-        return _doubt_unconfirmed(settled)
+            selected = min([selected, *better], key=self._selection_cost) if better else selected
+            selected = self._exchange_rejected(selected)
+        return _inflate_unconfirmed(selected)
 
-    def _try(self, rejected: frozenset[Pair], everything: Estimate, believing: Estimate) -> Estimate | None:
-        """Return the state that begins without some links, None if it explains too little to reject them."""
+    def _try(self, rejected: frozenset[Pair], everything: Estimate, with_all: Estimate) -> Estimate | None:
+        """Return the state that starts without some links; None if rejecting them explains too little."""
         without = self._solve(rejected, self.chain)
         explained = everything.solution.rows.cost - without.solution.rows.cost
         if explained < LARGEST_CHI2 * len(rejected):
             return None
         state = self._learn(without)
         if explained < PLAINLY_WRONG * LARGEST_CHI2 * len(rejected):
-            # A chain that bends contradicts all loops, whichever of them are rejected: then none is wrong.
+            # A bent chain contradicts all loops, whichever of them are rejected. Then no loop is wrong.
             few = len(self.of_loop & rejected) <= MOST_REJECTED * len(self.of_loop)
-            quieter = state.knowledge.noise[CHAIN] < EXPLAINED * believing.knowledge.noise[CHAIN]
+            quieter = state.noise_model.noise[CHAIN] < EXPLAINED * with_all.noise_model.noise[CHAIN]
             if not few or not (quieter or not self._is_suspicious(state)):
                 return None
         return self._reconsider(state)
 
     def _reconsider(self, state: Estimate) -> Estimate:
-        """Reject who contradicts the others and let come back who agrees with them, until nobody does."""
+        """Reject links that contradict the others and readmit those that agree, until nothing changes."""
         for _ in range(PASSES):
             changed = self._contradicting(state) or self._agreeing(state)
             if not changed:
@@ -147,53 +150,53 @@ class _Judging:
             state = self._learn(self._solve(frozenset(state.rejected) ^ changed, state))
         return state
 
-    def _recount(self, state: Estimate) -> Estimate:
-        """Exchange who is rejected at frames most of whose links are, where that explains more.
+    def _exchange_rejected(self, state: Estimate) -> Estimate:
+        """At frames with more rejected than accepted links, exchange both sets where that lowers the cost.
 
-        One wrong link that came first may have had two right ones rejected.
+        One wrong link may have caused the rejection of two right ones.
         """
-        cost = self._verdict_cost(state) if state.rejected else 0.0
+        cost = self._selection_cost(state) if state.rejected else 0.0
         for frame in sorted({frame for pair in state.rejected for frame in (pair.i, pair.j)}):
             rejected = {pair for pair in state.rejected if frame in (pair.i, pair.j)}
             accepted = {pair for pair in state.system.place_of if frame in (pair.i, pair.j)}
-            if len(rejected) <= len(accepted) or accepted & self.insisted:
+            if len(rejected) <= len(accepted) or accepted & self.person_pairs:
                 continue
             tried = self._reconsider(self._learn(self._solve(frozenset(state.rejected) - rejected | accepted, state)))
-            if (left := self._verdict_cost(tried)) < cost:
+            if (left := self._selection_cost(tried)) < cost:
                 state, cost = tried, left
         return state
 
-    def _verdict_cost(self, state: Estimate) -> float:
-        """Return what links cost by what the chain has taught, and what it costs to call some wrong.
+    def _selection_cost(self, state: Estimate) -> float:
+        """Return the cost of the accepted links with the chain's noise model, plus the price of all rejections.
 
-        A noise and a camera that were learned from lies would explain them.
+        A noise model learned from wrong links would explain these links.
         """
         known = self._solve(frozenset(state.rejected), state)
         return known.solution.rows.cost + LARGEST_CHI2 * len(state.rejected)
 
     def _is_suspicious(self, state: Estimate) -> bool:
-        return state.knowledge.noise[CHAIN] > SUSPICIOUS * ALIKE * self.chain.local_noise
+        return state.noise_model.noise[CHAIN] > SUSPICIOUS * CHAIN_INFLATION * self.chain.local_noise
 
-    def _disagreeing_with_most(self, everything: Estimate, doubted: float) -> frozenset[Pair]:
-        """Return the links that are far off what most of all agree on; loops count as `doubted` times noisier."""
+    def _disagreeing_with_most(self, everything: Estimate, loop_noise_factor: float) -> frozenset[Pair]:
+        """Return the links with large residuals to the maps that most links agree on; loops count as noisier."""
         state, local = everything, self.chain.local_noise
-        knowledge = replace(state.knowledge, noise=(local, doubted * local, doubted * local))
-        _, bent = anneal(state.system, knowledge, state.groups, state.solution.node_maps)
-        usual = float(np.median(bent[bent <= np.median(bent) * LARGEST_CHI2]))
+        noise_model = replace(state.noise_model, noise=(local, loop_noise_factor * local, loop_noise_factor * local))
+        _, squares = anneal(state.system, noise_model, state.groups, state.solution.node_maps)
+        usual = float(np.median(squares[squares <= np.median(squares) * LARGEST_CHI2]))
         limit = LARGEST_CHI2 * max(1.0, usual / MEDIAN_CHI2)
         rejected: set[Pair] = set()
-        for n in np.argsort(-bent, kind="stable"):
+        for n in np.argsort(-squares, kind="stable"):
             pair = state.system.links[n].pair
-            if bent[n] <= limit:
+            if squares[n] <= limit:
                 break
-            if pair not in self.insisted and _stay_joined(state.system, rejected | {pair}):
+            if pair not in self.person_pairs and _stay_joined(state.system, rejected | {pair}):
                 rejected.add(pair)
         return frozenset(rejected)
 
     def _solve(self, rejected: frozenset[Pair], before: Estimate) -> Estimate:
-        """Return the state of all links but the rejected ones, from the maps before.
+        """Return the state of all links except the rejected ones, starting from the maps of `before`.
 
-        It begins with what the chain taught: what a wrong link taught is rejected with it.
+        It uses the noise model of the chain. So nothing remains that was learned from a rejected link.
         """
         base = self.chain.system
         links = list(self.everything.values())
@@ -201,93 +204,94 @@ class _Judging:
             links = [link for link in links if link.pair not in rejected]
         system = System.of(base.frames, base.outline, base.family, links, base.reference, base.lens)
         groups = np.where(_are_among(system, self.of_loop), MATCHER, CHAIN)
-        groups[_are_among(system, self.insisted)] = PERSON
-        knowledge = _aligned(self.chain, system)
-        weights = knowledge.weights(groups)
+        groups[_are_among(system, self.person_pairs)] = PERSON
+        noise_model = _aligned(self.chain, system)
+        weights = noise_model.weights(groups)
         start = first_guess(system, weights, before.system, before.solution.node_maps)
         solution = solve(system, weights, start, ENOUGH_GAIN)
         rejected_links = {pair: self.everything[pair] for pair in sorted(rejected)}
-        return Estimate(solution, groups, knowledge, rejected_links, self.insisted)
+        return Estimate(solution, groups, noise_model, rejected_links, self.person_pairs)
 
     def _learn(self, state: Estimate) -> Estimate:
-        """Learn the noise from a set of links, and solve to the end.
+        """Learn the noise from a set of links, and solve until convergence.
 
-        A camera that hardly moves from frame to frame may seem more level than it is. Where loops contradict the chain
-        by far, it is let go altogether, if that explains them, and then held as still as they allow.
+        A camera that hardly moves from frame to frame may seem more level than it is. Where loop closures contradict
+        the chain strongly, the camera prior is loosened. If that explains the contradiction, the prior is then
+        tightened as far as the loops allow.
         """
         learned = self._rounds(state)
         if self._is_suspicious(learned):
-            released = replace(state.knowledge, camera=state.knowledge.camera.released(USUAL_DEVIATION))
-            weights = released.weights(state.groups)
+            loosened = replace(state.noise_model, camera=state.noise_model.camera.loosened_to(USUAL_DEVIATION))
+            weights = loosened.weights(state.groups)
             solution = solve(state.system, weights, state.solution.node_maps, ENOUGH_GAIN)
-            tried = self._rounds(replace(state, solution=solution, knowledge=released))
-            if tried.knowledge.noise[CHAIN] < EXPLAINED * learned.knowledge.noise[CHAIN]:
-                learned = self._held_again(tried)
-        solution = solve(learned.system, learned.knowledge.weights(learned.groups), learned.solution.node_maps)
+            tried = self._rounds(replace(state, solution=solution, noise_model=loosened))
+            if tried.noise_model.noise[CHAIN] < EXPLAINED * learned.noise_model.noise[CHAIN]:
+                learned = self._tighten_camera(tried)
+        solution = solve(learned.system, learned.noise_model.weights(learned.groups), learned.solution.node_maps)
         return replace(learned, solution=solution)
 
-    def _held_again(self, free: Estimate) -> Estimate:
-        """Hold a camera that was let go as still as frames and loops tell, while links agree no worse for it."""
-        best, stillest = free, np.array(self.chain.knowledge.camera.deviations)
-        # A camera that is free fits noise as well: what is expected of a chain is no disagreement.
-        most = NO_WORSE * max(free.knowledge.noise[CHAIN], ALIKE * self.chain.local_noise)
+    def _tighten_camera(self, free: Estimate) -> Estimate:
+        """Tighten a loosened camera prior to the learned deviations, as long as the chain's noise does not grow."""
+        best, tightest = free, np.array(self.chain.noise_model.camera.deviations)
+        # A loosened camera also fits noise, so the expected noise of a chain is always allowed.
+        most = NO_WORSE * max(free.noise_model.noise[CHAIN], CHAIN_INFLATION * self.chain.local_noise)
         for _ in range(ROUNDS):
-            # What is learned is what counts, and that is larger by as much as the noise.
-            counted = learn_camera(best.check, best.knowledge).camera.deviations
-            deviations = np.maximum(np.array(counted) / best.knowledge.growth, stillest)
-            camera = best.knowledge.camera.with_deviations(np.minimum(best.knowledge.camera.deviations, deviations))
-            knowledge = replace(best.knowledge, camera=camera)
-            solution = solve(best.system, knowledge.weights(best.groups), best.solution.node_maps, ENOUGH_GAIN)
-            stiller = self._rounds(replace(best, solution=solution, knowledge=knowledge), 1)
-            if stiller.knowledge.noise[CHAIN] > most:
+            # The learned deviations include the growth of the noise.
+            counted = learn_camera(best.check, best.noise_model).camera.deviations
+            deviations = np.maximum(np.array(counted) / best.noise_model.growth, tightest)
+            camera = best.noise_model.camera.with_deviations(np.minimum(best.noise_model.camera.deviations, deviations))
+            noise_model = replace(best.noise_model, camera=camera)
+            solution = solve(best.system, noise_model.weights(best.groups), best.solution.node_maps, ENOUGH_GAIN)
+            tighter = self._rounds(replace(best, solution=solution, noise_model=noise_model), 1)
+            if tighter.noise_model.noise[CHAIN] > most:
                 break
-            best = stiller
+            best = tighter
         return best
 
     def _rounds(self, state: Estimate, rounds: int = ROUNDS) -> Estimate:
-        """Learn the noise for some rounds."""
+        """Learn noise and robust weights, for at most so many rounds."""
         loops, local = np.isin(state.groups, (MATCHER, PERSON)), self.chain.local_noise
-        most = ALIKE * local * LARGEST_GROWTH * max(1.0, np.sqrt(loops.sum() / FEW_LOOPS))
+        most = CHAIN_INFLATION * local * LARGEST_INFLATION * max(1.0, np.sqrt(loops.sum() / FEW_LOOPS))
         for _ in range(rounds):
-            check, knowledge = state.check, state.knowledge
-            of_chain = min(learn_from_loops(check, loops, knowledge.noise[CHAIN], ALIKE * local), most)
-            matcher = learn_noise(check, state.groups, knowledge, MATCHER, local, LOG_DEVIATION)
-            person = learn_noise(check, state.groups, knowledge, PERSON, 1.0, LOG_DEVIATION)
+            check, noise_model = state.check, state.noise_model
+            of_chain = min(learn_chain_noise(check, loops, noise_model.noise[CHAIN], CHAIN_INFLATION * local), most)
+            matcher = learn_noise(check, state.groups, noise_model, MATCHER, local, LOG_DEVIATION)
+            person = learn_noise(check, state.groups, noise_model, PERSON, 1.0, LOG_DEVIATION)
             noise = (of_chain, matcher, person)
-            rescaled = (np.array(knowledge.noise) / noise)[state.groups] ** 2
-            learned = learn_robust_weights(check, replace(knowledge, noise=noise), rescaled)
+            rescaled = (np.array(noise_model.noise) / noise)[state.groups] ** 2
+            learned = learn_robust_weights(check, replace(noise_model, noise=noise), rescaled)
             solution = solve(state.system, learned.weights(state.groups), state.solution.node_maps, LEARNING_GAIN)
-            state = replace(state, solution=solution, knowledge=learned)
-            if np.abs(np.log(np.divide(learned.noise, knowledge.noise))).max() < SETTLED:
+            state = replace(state, solution=solution, noise_model=learned)
+            if np.abs(np.log(np.divide(learned.noise, noise_model.noise))).max() < CONVERGED_LOG_NOISE:
                 break
         return state
 
     def _group(self, pair: Pair) -> int:
-        if pair in self.insisted:
+        if pair in self.person_pairs:
             return PERSON
         return MATCHER if pair in self.of_loop else CHAIN
 
     def _limit(self, state: Estimate) -> float:
-        """Return the χ² that may pass, where loops are as surprising as those accepted."""
+        """Return the limit of χ², scaled by the median χ² of the accepted loops."""
         chi2, system = state.contradictions, state.system
         loops = _are_among(system, self.of_loop)
-        seen = np.append(chi2[loops] * 8.0 / np.maximum(system.ranks[loops], 1), FIRST_SURPRISES)
-        return LARGEST_CHI2 * max(1.0, float(np.median(seen)) / MEDIAN_CHI2)
+        samples = np.append(chi2[loops] * 8.0 / np.maximum(system.ranks[loops], 1), PRIOR_CHI2)
+        return LARGEST_CHI2 * max(1.0, float(np.median(samples)) / MEDIAN_CHI2)
 
     def _contradicting(self, state: Estimate) -> frozenset[Pair]:
-        """Return the links that contradict the others worst; frames that a link alone joins stay joined."""
+        """Return the links with the worst χ²; never links whose rejection would split a part."""
         limit, system = self._limit(state), state.system
         chi2 = state.contradictions
-        # Consecutive frames are rarely matched wrongly: of two that contradict each other, the loop goes first.
-        blamed = np.where(_are_among(system, self.of_loop), chi2, chi2 / DOUBTED[0] ** 2)
-        possible = [n for n in np.argsort(-blamed, kind="stable") if chi2[n] > limit]
-        possible = [n for n in possible if system.links[n].pair not in self.insisted]
+        # Consecutive frames are rarely matched wrongly, so a loop is rejected before a link of the chain.
+        weighted_chi2 = np.where(_are_among(system, self.of_loop), chi2, chi2 / LOOP_NOISE_FACTORS[0] ** 2)
+        possible = [n for n in np.argsort(-weighted_chi2, kind="stable") if chi2[n] > limit]
+        possible = [n for n in possible if system.links[n].pair not in self.person_pairs]
         if not possible:
             return frozenset()
-        worst = float(blamed[possible[0]])
+        worst = float(weighted_chi2[possible[0]])
         chosen: set[Pair] = set()
         for n in possible:
-            if blamed[n] < worst / WORST_TOGETHER:
+            if weighted_chi2[n] < worst / WORST_TOGETHER:
                 break
             pair = system.links[n].pair
             if _stay_joined(system, chosen | {pair}):
@@ -295,61 +299,65 @@ class _Judging:
         return frozenset(chosen)
 
     def _agreeing(self, state: Estimate) -> frozenset[Pair]:
-        """Return the rejected links that agree with the accepted ones best."""
+        """Return the rejected links that agree best with the accepted ones."""
         surprises = {
             pair: state.surprise(link, self._group(pair))
             for pair, link in state.rejected.items()
             if state.part[pair.i] == state.part[pair.j]
         }
-        # Those that agree less may agree no more once these are back.
-        limit = min(AGREEING * self._limit(state), WORST_TOGETHER * min(surprises.values(), default=0.0))
+        # Links that agree less may disagree once these are readmitted.
+        limit = min(READMITTED_SHARE * self._limit(state), WORST_TOGETHER * min(surprises.values(), default=0.0))
         return frozenset(pair for pair, chi2 in surprises.items() if chi2 <= limit)
 
 
 def _are_among(system: System, pairs: Set[Pair]) -> NDArray[np.bool_]:
-    """Tell of all links (L,) whether theirs is one of some pairs."""
+    """Tell which links (L,) belong to one of some pairs."""
     keys = np.array([(pair.i, pair.j) for pair in pairs], dtype=np.int64).reshape(-1, 2)
     return np.isin(pair_key(*system.ends.T), pair_key(*keys.T))
 
 
-def _aligned(before: Estimate, system: System) -> Knowledge:
-    """Return what is known, for the consecutive links of another system; what was distrusted is heard again."""
-    motion_weights = _carried_over(before.knowledge.motion_weights, before.system.step_ends, system.step_ends)
-    robust_weights = _carried_over(before.knowledge.robust_weights, before.system.ends, system.ends)
+def _aligned(before: Estimate, system: System) -> NoiseModel:
+    """Return the noise model for the links of another system; small robust weights are restored."""
+    motion_weights = _carried_over(before.noise_model.motion_weights, before.system.step_ends, system.step_ends)
+    robust_weights = _carried_over(before.noise_model.robust_weights, before.system.ends, system.ends)
     return replace(
-        before.knowledge, motion_weights=motion_weights, robust_weights=np.maximum(robust_weights, HEARD_AGAIN)
+        before.noise_model,
+        motion_weights=motion_weights,
+        robust_weights=np.maximum(robust_weights, LEAST_RESTORED_WEIGHT),
     )
 
 
-def _doubt_unconfirmed(state: Estimate) -> Estimate:
-    """Return the state with less belief in links that nobody confirms, where others turned out to be wrong.
+def _inflate_unconfirmed(state: Estimate) -> Estimate:
+    """Return the state with inflated variances of unconfirmed links, where confirmed ones were found to be wrong.
 
-    If a share p of the links that others check was rejected, because they were off by d as a rule, a link that nobody
-    checks has a variance of σ² + p d². Nothing tells where its frames lie instead, so no map changes; but what is said
-    of the error has to allow for it, if it is likely that some of these links are wrong.
+    If a share p of the confirmed links was rejected, with a median residual of d, an unconfirmed link has a variance of
+    σ² + p d². No map changes, because nothing shows a better position. But the predicted error must include this
+    variance, unless all unconfirmed links are probably right.
     """
     system = state.system
     wrong = [link for link in state.rejected.values() if state.part[link.pair.i] == state.part[link.pair.j]]
     if not wrong or system.confirmed.all():
         return state
-    share = len(wrong) / (len(wrong) + np.sum(system.confirmed) + ENOUGH_CHECKED)
-    if (1.0 - share) ** np.sum(~system.confirmed) > SURELY_RIGHT:
+    share = len(wrong) / (len(wrong) + np.sum(system.confirmed) + PRIOR_CONFIRMED)
+    if (1.0 - share) ** np.sum(~system.confirmed) > TRUSTED_PROBABILITY:
         return state
-    off = float(np.median([state.miss(link) for link in wrong]))
-    # How well links tell their shift, in units.
-    told = np.linalg.norm(system.roots @ system.family.by_entry[:2].T, axis=(1, 2)) * state.solution.weights.links
-    checked = system.confirmed | np.array([link.pair in state.insisted for link in system.links])
-    return replace(state, doubt=np.where(checked, 1.0, 1.0 + share * (off * told) ** 2))
+    residual = float(np.median([state.centre_residual(link) for link in wrong]))
+    # Inverse deviations of the links' shifts, in 1 / units.
+    shift_information = (
+        np.linalg.norm(system.roots @ system.family.by_entry[:2].T, axis=(1, 2)) * state.solution.weights.links
+    )
+    checked = system.confirmed | np.array([link.pair in state.person_pairs for link in system.links])
+    return replace(state, variance_inflation=np.where(checked, 1.0, 1.0 + share * (residual * shift_information) ** 2))
 
 
 def _stay_joined(system: System, without: Set[Pair]) -> bool:
-    """Tell whether the same frames are joined without some links."""
+    """Tell whether the parts stay the same without some links."""
     kept = [link for link in system.links if link.pair not in without]
     return int(replace(system, links=tuple(kept)).part.max()) == int(system.part.max())
 
 
 def _carried_over(values: NDArray[np.float64], before: PairNumbers, now: PairNumbers) -> NDArray[np.float64]:
-    """Return the values (m, ...) of pairs now (m, 2), of which there were some before (n, 2); 1 for new ones."""
+    """Return the values of the pairs `now` (m, 2), given those of the pairs `before` (n, 2); 1 for new pairs."""
     carried = np.ones((len(now), *values.shape[1:]))
     _, old, new = np.intersect1d(pair_key(*before.T), pair_key(*now.T), assume_unique=True, return_indices=True)
     carried[new] = values[old]

@@ -1,6 +1,7 @@
-"""How uncertain rows are by the covariance of the frames that they join: J C Jᵀ, block by block.
+"""The covariance of rows, J C Jᵀ, from the covariance of the frames that they join; and χ² of links against the rest.
 
-The rows of a link or a motion concern two frames, and those of links what they have in common as well: a turn, a lens.
+The rows of a motion concern two frames. Those of a link also concern the shared node: a turn and a lens.
+`propagate_pairs`, `propagate_frames` and `propagate_links` come first, then `chi2_against_rest`.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from smalti.compiled import compiled
 from smalti.sparse.block_products import Blocks, add_product, transpose
 
 LEAST_CHECKED = 1e-6
-"""Of what a link measures, in some direction: if others check less than that, they do not check it."""
+"""The smallest redundancy of a direction of a link. With less, other links do not check this direction."""
 
 LEAST_PIVOT = 1e-10
-"""Of a matrix whose largest value is 1: with less, too few digits are left."""
+"""The smallest pivot of a matrix whose largest eigenvalue is 1. With less, too few digits are left."""
 
 
 @compiled
 def propagate_pairs(
     own: Blocks, crossed: Blocks, ends: NDArray[np.int64], number: NDArray[np.int64], by_i: Blocks, by_j: Blocks
 ) -> NDArray[np.float64]:
-    """Return the variances (n, rows) of rows that join two frames each; `number` is that of the block of a pair."""
+    """Return the variances (n, rows) of rows that join two frames each; `number` (n,) is the block of each pair."""
     count, rows, freedom = by_i.shape
     result = np.zeros((count, rows))
     carried = np.empty((2, rows, freedom))
@@ -60,7 +61,7 @@ def propagate_links(
     shared_slot: NDArray[np.int64],
     directions: NDArray[np.int64],
 ) -> Blocks:
-    """Return the covariances (n, rows, rows) of the rows of links, by their frames and by what they have in common."""
+    """Return the covariances (n, rows, rows) of the rows of links, from both frames and the shared node."""
     count, rows, freedom = by_i.shape
     result = np.empty((count, rows, rows))
     carried, turned, half = np.empty((2, rows, freedom)), np.empty((2, freedom, rows)), np.empty((1, rows, rows))
@@ -96,7 +97,7 @@ def _carry(
 ) -> None:
     """Write J_i C_ii and 2 J_i C_ij + J_j C_jj.
 
-    Times J_i and J_j transposed, J C Jᵀ is the symmetric part of their sum.
+    J C Jᵀ is the symmetric part of their products with J_iᵀ and J_jᵀ, summed.
     """
     rows, inner = (0, by_i.shape[1]), (0, by_i.shape[2])
     carried[:] = 0.0
@@ -107,18 +108,19 @@ def _carry(
 
 
 def chi2_against_rest(
-    known: Blocks, residual: NDArray[np.float64], robust_weights: NDArray[np.float64]
+    fitted_covariance: Blocks, residual: NDArray[np.float64], robust_weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return χ² (n,) of links by all others, from J C Jᵀ (n, r, r), residuals (n, r) and what is left of their weights.
+    """Return χ² (n,) of links against all others, from J C Jᵀ (n, r, r), residuals (n, r) and robust weights (n,).
 
-    Along an eigenvector of J C Jᵀ with the value k, a link of trust t has a residual r. Without it, the others miss it
-    by r / (√t (1 - k)), of which 1 + k / (t (1 - k)) is the variance: χ² = rᵀ (A (I - (1 - t) A))⁻¹ r with A = I -
-    J C Jᵀ. Eigenvectors are found only where nobody checks some direction of a link, which does not count then.
+    Along an eigenvector of J C Jᵀ with the value k, a link of robust weight t has a residual r. The residual against
+    the other links alone is r / (√t (1 - k)), with the variance 1 + k / (t (1 - k)). So χ² = rᵀ (A (I - (1 - t) A))⁻¹ r
+    with A = I - J C Jᵀ. A direction that no other link checks does not count. Eigenvectors are computed only for links
+    with such a direction.
     """
-    chi2, hard = _chi2_against_rest(known, residual, robust_weights)
-    numbers = np.flatnonzero(hard)
+    chi2, unchecked = _chi2_against_rest(fitted_covariance, residual, robust_weights)
+    numbers = np.flatnonzero(unchecked)
     if len(numbers):
-        values, vectors = np.linalg.eigh(np.eye(known.shape[1]) - known[numbers])
+        values, vectors = np.linalg.eigh(np.eye(fitted_covariance.shape[1]) - fitted_covariance[numbers])
         along = np.einsum("lab,la->lb", vectors, residual[numbers])
         checked = values > LEAST_CHECKED
         checked_values = np.where(checked, np.minimum(values, 1.0), 1.0)
@@ -129,40 +131,40 @@ def chi2_against_rest(
 
 @compiled
 def _chi2_against_rest(
-    known: Blocks, residual: NDArray[np.float64], robust_weights: NDArray[np.float64]
+    fitted_covariance: Blocks, residual: NDArray[np.float64], robust_weights: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return χ² (n,) where others check all that a link measures, and for which links they do not."""
+    """Return χ² (n,) of links whose directions are all checked, and which links have an unchecked one (n,)."""
     count, k = residual.shape
-    chi2, hard = np.zeros(count), np.zeros(count, dtype=np.bool_)
+    chi2, unchecked = np.zeros(count), np.zeros(count, dtype=np.bool_)
     root, first, second = np.empty((k, k)), np.empty(k), np.empty(k)
     for n in range(count):
-        # More than that is left of the matrix in all directions if it has a factor.
-        if not _decompose(known[n], -1.0, 1.0 - LEAST_CHECKED, root):
-            hard[n] = True
+        # If A - LEAST_CHECKED I has a factor, all directions are checked.
+        if not _decompose(fitted_covariance[n], -1.0, 1.0 - LEAST_CHECKED, root):
+            unchecked[n] = True
             continue
         lost = 1.0 - robust_weights[n]
-        possible = _decompose(known[n], -1.0, 1.0, root)
+        possible = _decompose(fitted_covariance[n], -1.0, 1.0, root)
         _solve(root, residual[n], first)
         for a in range(k):
             second[a] = residual[n, a]
         if possible and lost > 0.0:
-            possible = _decompose(known[n], lost, 1.0 - lost, root)
+            possible = _decompose(fitted_covariance[n], lost, 1.0 - lost, root)
             _solve(root, residual[n], second)
         if not possible:
-            hard[n] = True
+            unchecked[n] = True
             continue
         for a in range(k):
             chi2[n] += first[a] * second[a]
-    return chi2, hard
+    return chi2, unchecked
 
 
 @compiled
-def _decompose(known: NDArray[np.float64], scale: float, own: float, root: NDArray[np.float64]) -> bool:
-    """Write the Cholesky factor of `scale` K + `own` I, its diagonal inverted; tell whether it has one."""
-    k = len(known)
+def _decompose(fitted_covariance: NDArray[np.float64], scale: float, own: float, root: NDArray[np.float64]) -> bool:
+    """Write the Cholesky factor of `scale` J C Jᵀ + `own` I, its diagonal inverted; tell whether it exists."""
+    k = len(fitted_covariance)
     for a in range(k):
         for b in range(a + 1):
-            total = scale * known[a, b] + (own if a == b else 0.0)
+            total = scale * fitted_covariance[a, b] + (own if a == b else 0.0)
             for c in range(b):
                 total -= root[a, c] * root[b, c]
             if a > b:

@@ -1,7 +1,10 @@
-"""Maps at the bottom of the cost: damped Gauss-Newton steps, and the information there.
+"""Minimise the cost over all maps by damped Gauss-Newton steps, and factorise the information at the minimum.
 
-Steps are damped until they lower the cost, and no step is taken to maps that no camera makes: mirrored ones, or such
-whose horizon reaches the frame. So whatever the links say, the maps stay finite.
+Steps are damped until they lower the cost. No step leads to maps that no camera makes: mirrored ones, or ones with a
+horizon in the frame. So the maps stay finite, whatever the links measure.
+
+`Solution` is the result and `solve` the iteration. `reweighted` changes weights without moving maps. Steps, and the
+factorisation by rows for long sequences, come last.
 """
 
 from __future__ import annotations
@@ -14,104 +17,99 @@ from numpy.typing import NDArray
 
 from smalti.engine.camera_priors import ATTITUDES, MOTIONS
 from smalti.engine.equations import LENS, TURN, System
-from smalti.engine.links import COEFFICIENTS
-from smalti.engine.rows import (
-    GAUGE_DIRECTIONS,
-    OPEN_DEVIATIONS,
+from smalti.engine.linearisation import (
     Rowset,
     Weights,
     are_possible,
-    hold,
+    extrapolate,
     lens_change,
     linearise,
-    normal_equations,
-    promised,
     turn_alone,
 )
+from smalti.engine.links import COEFFICIENTS
+from smalti.engine.normal_equations import GAUGE_DIRECTIONS, WEAK_DEVIATIONS, fix_gauge, normal_equations
 from smalti.geometry.homographies import ENTRIES, move
 from smalti.geometry.lens import Lens
 from smalti.records import Homographies
 from smalti.sparse.block_products import Blocks
-from smalti.sparse.cholesky import ENOUGH_LEFT, LEAST_LEFT, BlockCholesky, NotPositiveDefiniteError
+from smalti.sparse.cholesky import ACCURATE_PIVOT_SHARE, LEAST_PIVOT_SHARE, BlockCholesky, NotPositiveDefiniteError
 from smalti.sparse.orthogonal_factor import Rows, factorise_rows
 
 MOST_STEPS = 40
 SMALLEST_GAIN = 1e-9
-"""Of the cost: a step that gains less ends the fit."""
+"""As a share of the cost: a step that gains less ends the iteration."""
 
 SMALLEST_COST = 1e-14
 
 LONGEST_STEP = 0.7
-"""Of turn, logarithm of scale, stretch and perspective, at once."""
+"""The largest change of turn, logarithm of scale, stretch and perspective in one step."""
 
 SHARES = (1.0, 0.4, 0.15, 0.05)
-"""Of a step, that are tried in turn: where frames have to turn by a radian, all of it leads too far."""
+"""Shares of a step that are tried one after the other: where frames must turn by a radian, a whole step is too long."""
 
 FIRST_DAMPING, LARGEST_DAMPING = 1e-6, 1e8
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Maps at the bottom of the cost, and the equations there."""
+    """Maps at the minimum of the cost, and the linearised rows there."""
 
     system: System
     weights: Weights
-    node_maps: (
-        Homographies  # (N, 3, 3), in units; and, if they share an error, what links of the chain measure too much
-    )
+    node_maps: Homographies  # (n, 3, 3): the frames, in units, then the shared node if there is one
     rows: Rowset
     steps: int
     converged: bool
-    known_factor: BlockCholesky | None = None  # if the last step has left it
+    known_factor: BlockCholesky | None = None  # the factor of the last step, if it is still valid
 
     @property
     def maps(self) -> Homographies:
-        """(N, 3, 3): the mosaic from every frame, in units."""
+        """(N, 3, 3): from every frame to the mosaic, in units."""
         return self.node_maps[: self.system.frames]
 
     @property
     def lens_change(self) -> NDArray[np.float64]:
-        """By how much the lens' coefficients (2,) differ from those that links were fitted with at first."""
+        """(2,): the difference of the lens' coefficients from those that links were first fitted with."""
         return np.zeros(COEFFICIENTS) if self.system.lens is None else lens_change(self.node_maps[-1])
 
     @property
     def lens(self) -> Lens | None:
-        """The lens, if it was to be found."""
+        """The estimated lens; None if it was not estimated."""
         lens = self.system.lens
         return None if lens is None else lens.moved(*self.lens_change.tolist())
 
     @cached_property
     def factor(self) -> BlockCholesky:
-        """The information on all frames' increments, factorised; one frame of each part is held."""
+        """The Cholesky factor of the information on all nodes' increments; one frame of each part is fixed."""
         if self.known_factor is not None:
             return self.known_factor
         diagonal, off_diagonal, _ = normal_equations(self.system, self.rows)
-        hold(self.system, diagonal)
+        fix_gauge(self.system, diagonal)
         try:
-            return BlockCholesky(self.system.pattern, diagonal, off_diagonal, least_left=ENOUGH_LEFT)
+            return BlockCholesky(self.system.pattern, diagonal, off_diagonal, least_pivot_share=ACCURATE_PIVOT_SHARE)
         except NotPositiveDefiniteError:
             pass
         try:
             return _factorise_by_rows(self.system, self.rows)[0]
         except NotPositiveDefiniteError:
             pass
-        # What hangs on next to nothing, beside what is known to all digits: know everything a little worse by itself.
+        # Very badly beside very well determined frames: raise the diagonal until a factor exists.
         own = np.einsum("nkk->nk", diagonal)
         for raised in (1e-9, 1e-6, 1e-3):
             own *= 1.0 + raised
             try:
-                return BlockCholesky(self.system.pattern, diagonal, off_diagonal, least_left=0.0)
+                return BlockCholesky(self.system.pattern, diagonal, off_diagonal, least_pivot_share=0.0)
             except NotPositiveDefiniteError:
                 pass
         own *= 2.0
-        return BlockCholesky(self.system.pattern, diagonal, off_diagonal, least_left=0.0)
+        return BlockCholesky(self.system.pattern, diagonal, off_diagonal, least_pivot_share=0.0)
 
 
 def solve(system: System, weights: Weights, start: Homographies, smallest_gain: float = SMALLEST_GAIN) -> Solution:
-    """Minimise the cost from maps (N, 3, 3) that a camera could make, or from those of all nodes.
+    """Minimise the cost from possible maps of frames (N, 3, 3), or of all nodes.
 
-    A step that promises to gain hardly anything is the last, and rows move by it as they promise: so they and its
-    factor are those of the solution, and nobody has to linearise and factorise there once more.
+    A step with a negligible predicted gain is the last one. Its rows are extrapolated to first order and its factor is
+    kept. So nothing is linearised and factorised again at the solution.
     """
     maps = _with_shared(system, start)
     rows = linearise(system, weights, maps)
@@ -123,14 +121,14 @@ def solve(system: System, weights: Weights, start: Homographies, smallest_gain: 
     while steps < MOST_STEPS and not converged:
         steps += 1
         equations = normal_equations(system, rows)
-        hold(system, equations[0])
+        fix_gauge(system, equations[0])
         while True:
             step = _find_step(system, rows, equations, damping)
-            if step is not None and not damping and step.promised <= smallest_gain * rows.cost:
+            if step is not None and not damping and step.predicted_gain <= smallest_gain * rows.cost:
                 moved = _moved(system, maps, step.increments)
                 if moved is not None and are_possible(system, moved):
                     return Solution(
-                        system, weights, moved, promised(system, rows, step.increments), steps, True, step.factor
+                        system, weights, moved, extrapolate(system, rows, step.increments), steps, True, step.factor
                     )
             taken = None if step is None else _take(system, weights, maps, rows.cost, step.increments)
             if taken is not None:
@@ -141,13 +139,13 @@ def solve(system: System, weights: Weights, start: Homographies, smallest_gain: 
                 break
             damping = max(10.0 * damping, FIRST_DAMPING)
             if damping > LARGEST_DAMPING:
-                converged = True  # not even a short step downhill gains anything
+                converged = True  # even the shortest step gains nothing
                 break
     return Solution(system, weights, maps, rows, steps, converged)
 
 
 def reweighted(solution: Solution, factors: NDArray[np.float64]) -> Solution:
-    """Return the same maps, where links count by so many times their weights (L,): for what is known of them then."""
+    """Return the same maps with the weights of links times `factors` (L,), and the information that follows."""
     weights = replace(solution.weights, links=factors * solution.weights.links)
     rows = linearise(solution.system, weights, solution.node_maps)
     assert rows is not None, "these maps were possible before"
@@ -156,25 +154,25 @@ def reweighted(solution: Solution, factors: NDArray[np.float64]) -> Solution:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Step:
-    """Where the linearised cost has its minimum."""
+    """A step to the minimum of the linearised cost."""
 
     increments: NDArray[np.float64]  # (n, f)
-    promised: float  # by how much it would lower the cost
+    predicted_gain: float  # by how much it would lower the linearised cost
     factor: BlockCholesky
 
 
 def _find_step(
     system: System, rows: Rowset, equations: tuple[Blocks, Blocks, NDArray[np.float64]], damping: float
 ) -> _Step | None:
-    """Return a damped step, None if there is none."""
+    """Return a damped step; None if the equations cannot be factorised."""
     diagonal, off_diagonal, gradient = equations
     if damping:
         diagonal = diagonal.copy()
         own = np.einsum("nkk->nk", diagonal)
         own *= 1.0 + damping
     try:
-        least_left = LEAST_LEFT if damping else ENOUGH_LEFT
-        factor = BlockCholesky(system.pattern, diagonal, off_diagonal, least_left=least_left)
+        least_pivot_share = LEAST_PIVOT_SHARE if damping else ACCURATE_PIVOT_SHARE
+        factor = BlockCholesky(system.pattern, diagonal, off_diagonal, least_pivot_share=least_pivot_share)
         increments = -factor.solve(gradient[..., None])[..., 0]
     except NotPositiveDefiniteError:
         if damping:
@@ -191,7 +189,7 @@ def _find_step(
 def _take(
     system: System, weights: Weights, maps: Homographies, cost: float, increments: NDArray[np.float64]
 ) -> tuple[Homographies, Rowset] | None:
-    """Return maps and rows after as much of a step as lowers the cost, None if no share of it does."""
+    """Return maps and rows after the largest share of a step that lowers the cost; None if no share does."""
     for share in SHARES:
         moved = _moved(system, maps, share * increments)
         rows = None if moved is None else linearise(system, weights, moved)
@@ -201,7 +199,7 @@ def _take(
 
 
 def _moved(system: System, maps: Homographies, increments: NDArray[np.float64]) -> Homographies | None:
-    """Return the maps after a step, shortened if it is too long, None where it leads nowhere."""
+    """Return the maps after a step, shortened to LONGEST_STEP; None if they are not finite."""
     turned = float(np.abs(increments[:, TURN:]).max(initial=0.0))
     if turned > LONGEST_STEP:
         increments = increments * (LONGEST_STEP / turned)
@@ -212,21 +210,21 @@ def _moved(system: System, maps: Homographies, increments: NDArray[np.float64]) 
         turning[-1, LENS] = 0.0
         moved = move(np.concatenate([maps[:-1], turn_alone(maps[-1])[None]]), turning)
         moved[-1, 2, :2] = lens_change(maps[-1]) + increments[-1, LENS]
-    # So long a shift with so much perspective leads nowhere.
+    # A long shift together with strong perspective may overflow.
     return moved if np.isfinite(moved).all() else None
 
 
 def _with_shared(system: System, maps: Homographies) -> Homographies:
-    """Return the maps of all nodes, of a common error none if there is none yet."""
+    """Return the maps of all nodes, with the identity for a shared node that has no map yet."""
     if len(maps) < system.nodes:
         maps = np.concatenate([maps, np.eye(3)[None]])
     return np.ascontiguousarray(maps[: system.nodes])
 
 
 def _factorise_by_rows(system: System, rows: Rowset) -> tuple[BlockCholesky, NDArray[np.float64]]:
-    """Factorise the rows themselves: for sequences so long that their squares have no digits left."""
+    """Factorise the rows themselves: for sequences so long that the normal equations have no digits left."""
     if system.shares_error:
-        raise NotPositiveDefiniteError(0)  # a row of three nodes is not for this way, and these sequences are short
+        raise NotPositiveDefiniteError(0)  # a row of three nodes is not supported here; such sequences are short enough
     freedom, frames = system.family.freedom, system.frames
     ends, first, second, right = [system.ends], [rows.by_i], [rows.by_j], [rows.residual]
     if len(rows.motion):
@@ -240,7 +238,7 @@ def _factorise_by_rows(system: System, rows: Rowset) -> tuple[BlockCholesky, NDA
     second.append(np.zeros((frames, ENTRIES, freedom)))
     right.append(np.pad(rows.attitude, ((0, 0), (0, ENTRIES - ATTITUDES))))
     own = np.zeros((frames, ENTRIES, freedom))
-    strength = np.tile(1.0 / OPEN_DEVIATIONS[:freedom], (frames, 1))
+    strength = np.tile(1.0 / WEAK_DEVIATIONS[:freedom], (frames, 1))
     fixed = np.arange(min(GAUGE_DIRECTIONS, freedom))
     typical = np.sqrt(np.median(np.sum(rows.by_j**2, axis=1), axis=0)) if len(rows.by_j) else np.ones(freedom)
     strength[system.references[:, None], fixed] = np.maximum(typical[fixed], 1.0)

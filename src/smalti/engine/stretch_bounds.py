@@ -1,18 +1,21 @@
-"""What can be said at once of all pairs between two stretches of consecutive frames, of maps with perspective.
+"""Bounds on the relative positions of all pairs between two stretches of consecutive frames, with perspective.
 
-The place of the centre of i in j goes from i to the frame a that stands for its
-stretch, from there to b, the frame of the other stretch, and on to j. Every step has a box that encloses all places and
-deviations that no pair exceeds:
+A *stretch* is a run of consecutive frames, represented by its middle frame. The position of the centre of i in j is
+mapped from i to the middle frame a of its stretch, from there to b, the middle frame of the other stretch, and then to
+j. Every step has a box that encloses all positions, and deviations that no pair exceeds:
 
-- In a, the places of all centres are known exactly, and so are their deviations.
-- From a to b, M = H_b⁻¹ H_a takes a box in front of the camera into the convex hull of its corners. A place y = π(s),
+- In a, the positions of all centres are known exactly, and so are their deviations.
+- From a to b, M = H_b⁻¹ H_a maps a box in front of the camera into the convex hull of its corners. A position y = π(s),
   s = M x̃, moves by (ds - y ds_w) / s_w with ds = (M Δ_a - Δ_b M) x̃. About the middle g of the box, ds - g ds_w is
-  linear in x: its standard deviation is convex, so that the largest is at a corner. What is left is (y - g) ds_w.
+  linear in x. Its standard deviation is convex, so the largest is at a corner. The remainder is (y - g) ds_w.
 - From b to j, the eight entries of all maps of the stretch, with a 1 in their corner, lie in intervals.
 
-The standard deviation of a sum is at most the sum of the standard deviations, however they depend on each other. Where
-a box may reach behind a camera, or frames are of parts that nothing connects, the bounds say nothing: no distance, and
-an endless deviation. For maps without perspective the bounds are at least as tight as those of affine maps.
+The standard deviation of a sum is at most the sum of the standard deviations, whatever their correlation. Where a box
+may reach behind a camera, or frames belong to different parts, the bounds are trivial: distance 0 and an infinite
+deviation. For maps without perspective the bounds are at least as tight as those of affine maps.
+
+`Stretches` holds the bounds, `cut_into_stretches` chooses the stretches, `summarise_stretches` and `normalised_maps`
+prepare each one, and `bound_stretches` bounds all pairs of stretches. Kernels come last, in the order of the steps.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled, compiled_parallel, prange, threads_for
-from smalti.engine.elimination_paths import Ascents, EliminationPaths
+from smalti.engine.elimination_paths import EliminationPaths, PathArrays
 from smalti.engine.link_prediction import PredictedLinks, add_covariance
 from smalti.engine.relative_position import FAR, MOST_VARIANCE
 from smalti.geometry.homographies import ENTRIES
@@ -31,26 +34,27 @@ from smalti.records import Homographies
 from smalti.sparse.pattern import Indices
 
 SHORTEST, USUAL, FEWEST = 4, 32, 20
-"""Frames of a stretch at least, and as a rule where there are so many stretches."""
+"""The smallest and the usual number of frames of a stretch, and how many stretches there must be for the usual one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stretches:
-    """For every two stretches I, J, bounds on all γ_ij with i in I and j in J, both directions of a pair apart."""
+    """For every two stretches I, J, bounds on all γ_ij with i in I and j in J; [I, J] and [J, I] differ."""
 
     starts: Indices  # (M + 1,): frames starts[I] to starts[I + 1] are stretch I
-    deviation: NDArray[np.float64]  # (M, M, 2), [I, J]: at least the standard deviations of γ_ij in x and y, px
-    distance: NDArray[np.float64]  # (M, M, 2): at most the distances of γ_ij from the centre of j in x and y, px
+    deviation: NDArray[np.float64]  # (M, M, 2), [I, J]: upper bounds on the deviations of γ_ij in x and y, px
+    distance: NDArray[np.float64]  # (M, M, 2): lower bounds on the distances of γ_ij from j's centre in x and y, px
 
     def of_frames(self, frames: Indices) -> Indices:
-        """Return in which stretch each of these frames is."""
+        """Return the stretch of each of these frames."""
         return np.searchsorted(self.starts, frames, side="right") - 1
 
 
 def cut_into_stretches(frames: int) -> Indices:
-    """Return where stretches begin, and the end (M + 1,): so many that their pairs are a few times the frames at most.
+    """Return the first frames of stretches, and the end (M + 1,).
 
-    Longer ones are sooner bounded after every yes, shorter ones leave fewer pairs to look at after every answer.
+    Pairs of stretches are at most a few times the frames. Longer stretches are bounded faster after every yes. Shorter
+    ones have tighter bounds and leave fewer pairs to compute after every answer.
     """
     length = max(SHORTEST, min(USUAL, round(frames / FEWEST)), round(np.sqrt(frames) / 2))
     count = max(1, round(frames / length))
@@ -58,51 +62,51 @@ def cut_into_stretches(frames: int) -> Indices:
 
 
 def middles(starts: Indices) -> Indices:
-    """Return the frame that stands for each stretch (M,)."""
+    """Return the middle frame of each stretch (M,)."""
     return (starts[:-1] + starts[1:] - 1) // 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Insides:
-    """What lies within every stretch, relative to the frame that stands for it, in units."""
+class StretchSummaries:
+    """The frames of every stretch relative to its middle frame, in units."""
 
-    known: NDArray[np.bool_]  # (M,): whether the rest says something
-    box: NDArray[np.float64]  # (M, 2): the middle of all centres, in that frame
-    box_half: NDArray[np.float64]  # (M, 2)
-    centre_deviation: NDArray[np.float64]  # (M, 2): the largest of a centre there
-    map_middle: Homographies  # (M, 3, 3): of the maps from that frame to those of the stretch, 1 in their corner
-    map_half: Homographies  # (M, 3, 3)
-    map_deviation: Homographies  # (M, 3, 3): the largest of an entry of those maps
+    known: NDArray[np.bool_]  # (M,): whether the other fields are valid
+    box: NDArray[np.float64]  # (M, 2): the middle of the box of all centres, in the middle frame
+    box_half: NDArray[np.float64]  # (M, 2): half the sides of this box
+    centre_deviation: NDArray[np.float64]  # (M, 2): the largest deviation of a centre there
+    map_middle: Homographies  # (M, 3, 3): middle of the maps to the stretch's frames, 1 in their corner
+    map_half: Homographies  # (M, 3, 3): half the ranges of their entries
+    map_deviation: Homographies  # (M, 3, 3): the largest deviations of their entries
 
 
-def look_inside(
+def summarise_stretches(
     starts: Indices,
-    seen: NDArray[np.float64],
-    spread: NDArray[np.float64],
+    centres: NDArray[np.float64],
+    centre_variances: NDArray[np.float64],
     frame_from_middle: Homographies,
     variances: NDArray[np.float64],
     part: Indices,
-) -> Insides:
-    """Summarise every stretch relative to the frame that stands for it.
+) -> StretchSummaries:
+    """Summarise every stretch relative to its middle frame.
 
-    `seen` (N, 2) and `spread` (N, 2) are the place of every frame's centre there, in units, and its variances, units²;
-    `frame_from_middle` (N, 3, 3) the map from there to the frame, a 1 in its corner, and `variances` (N, 8) those of
-    its entries; `part` (N,) the connected part that a frame is in.
+    `centres` (N, 2) are the positions of all frames' centres in their middle frame, units, and `centre_variances`
+    (N, 2) their variances, units². `frame_from_middle` (N, 3, 3) are the maps from the middle frame, with a 1 in their
+    corner, and `variances` (N, 8) those of their entries. `part` (N,) are the connected parts.
     """
     first, counts = starts[:-1], np.diff(starts)
-    clear = (np.abs(seen) < FAR).all(axis=1) & (spread < MOST_VARIANCE).all(axis=1)
-    clear &= np.isfinite(frame_from_middle).all(axis=(1, 2)) & np.isfinite(variances).all(axis=1)
-    clear &= part == np.repeat(part[middles(starts)], counts)
-    frame_from_middle = np.where(clear[:, None, None], frame_from_middle, 0.0)
-    deviations = np.zeros((len(seen), 9))
-    deviations[:, :ENTRIES] = np.sqrt(np.where(clear[:, None], variances, 0.0))
-    low, high = np.minimum.reduceat(seen, first), np.maximum.reduceat(seen, first)
+    valid = (np.abs(centres) < FAR).all(axis=1) & (centre_variances < MOST_VARIANCE).all(axis=1)
+    valid &= np.isfinite(frame_from_middle).all(axis=(1, 2)) & np.isfinite(variances).all(axis=1)
+    valid &= part == np.repeat(part[middles(starts)], counts)
+    frame_from_middle = np.where(valid[:, None, None], frame_from_middle, 0.0)
+    deviations = np.zeros((len(centres), 9))
+    deviations[:, :ENTRIES] = np.sqrt(np.where(valid[:, None], variances, 0.0))
+    low, high = np.minimum.reduceat(centres, first), np.maximum.reduceat(centres, first)
     least, most = np.minimum.reduceat(frame_from_middle, first), np.maximum.reduceat(frame_from_middle, first)
-    return Insides(
-        known=np.logical_and.reduceat(clear, first),
+    return StretchSummaries(
+        known=np.logical_and.reduceat(valid, first),
         box=(low + high) / 2,
         box_half=(high - low) / 2,
-        centre_deviation=np.sqrt(np.maximum.reduceat(spread, first)),
+        centre_deviation=np.sqrt(np.maximum.reduceat(centre_variances, first)),
         map_middle=(least + most) / 2,
         map_half=(most - least) / 2,
         map_deviation=np.maximum.reduceat(deviations, first).reshape(-1, 3, 3),
@@ -110,19 +114,19 @@ def look_inside(
 
 
 def normalised_maps(
-    sources: Indices, targets: Indices, paths: Ascents, maps: Homographies, inverses: Homographies
+    sources: Indices, targets: Indices, paths: EliminationPaths, maps: Homographies, inverses: Homographies
 ) -> tuple[Homographies, NDArray[np.float64]]:
     """Return the maps (n, 3, 3) from source to target frames, a 1 in their corner, and their entries' variances (n, 8).
 
-    A map that takes the centre of the source behind the camera of the target is not a number.
+    A map is NaN if it takes the centre of the source behind the camera of the target.
     """
     target_from_source = inverses[targets] @ maps[sources]
     target_from_source[sources == targets] = np.eye(3)
     corner = target_from_source[:, 2:, 2:]
     with np.errstate(all="ignore"):
         normalised = target_from_source / np.where(corner > 0.0, corner, np.nan)
-        clear = np.asarray(np.isfinite(normalised).all(axis=(1, 2)))
-        there = np.where(clear[:, None, None], normalised, np.eye(3))
+        valid = np.asarray(np.isfinite(normalised).all(axis=(1, 2)))
+        there = np.where(valid[:, None, None], normalised, np.eye(3))
         predicted_links = PredictedLinks.of_increments(
             np.column_stack([targets, sources]), there, inverses[sources] @ maps[targets]
         )
@@ -138,14 +142,14 @@ def normalised_maps(
 
 def bound_stretches(
     starts: Indices,
-    inside: Insides,
-    paths: Ascents,
+    summaries: StretchSummaries,
+    paths: EliminationPaths,
     maps: Homographies,
     inverses: Homographies,
     part: Indices,
     unit: float,
 ) -> Stretches:
-    """Bound all pairs of stretches; `paths` are those of the frames that stand for them."""
+    """Bound all pairs of stretches; `paths` are the elimination paths of the middle frames, `unit` is in px."""
     middle = middles(starts)
     with threads_for(3.0 * len(middle) ** 2):
         deviation, distance = _bound(
@@ -154,13 +158,13 @@ def bound_stretches(
             paths.arrays,
             maps,
             inverses,
-            inside.known,
-            inside.box,
-            inside.box_half,
-            inside.centre_deviation,
-            inside.map_middle,
-            inside.map_half,
-            inside.map_deviation,
+            summaries.known,
+            summaries.box,
+            summaries.box_half,
+            summaries.centre_deviation,
+            summaries.map_middle,
+            summaries.map_half,
+            summaries.map_deviation,
         )
     return Stretches(starts, deviation * unit, distance * unit)
 
@@ -169,7 +173,7 @@ def bound_stretches(
 def _bound(
     middle: Indices,
     part: Indices,
-    paths: EliminationPaths,
+    paths: PathArrays,
     maps: Homographies,
     inverses: Homographies,
     known: NDArray[np.bool_],
@@ -186,7 +190,7 @@ def _bound(
     for source in prange(count):
         b_from_a = np.empty((3, 3))
         there = np.empty((2, 2))  # the middle of the box in b, and half its sides
-        on_path = np.empty(2)
+        deviation_in_b = np.empty(2)
         forms = np.empty((3, 3, 3))
         bounds = np.empty((2, 2))
         for target in range(count):
@@ -199,9 +203,13 @@ def _bound(
                 continue
             forms[:] = 0.0
             if a != b:
-                _vary(a, b, b_from_a, box[source], there[0], paths, forms)
-            _deviate_on_path(b_from_a, box_half[source], centre_deviation[source], there, forms, least_depth, on_path)
-            if _finish(map_middle[target], map_half[target], map_deviation[target], there, on_path, bounds):
+                _write_variance_forms(a, b, b_from_a, box[source], there[0], paths, forms)
+            _bound_deviation_in_b(
+                b_from_a, box_half[source], centre_deviation[source], there, forms, least_depth, deviation_in_b
+            )
+            if _bound_in_target(
+                map_middle[target], map_half[target], map_deviation[target], there, deviation_in_b, bounds
+            ):
                 deviation[source, target] = bounds[0]
                 distance[source, target] = bounds[1]
     return deviation, distance
@@ -222,7 +230,7 @@ def _compose(inverse: Homographies, transform: Homographies, same: bool, result:
 def _carry_box(
     b_from_a: Homographies, box: NDArray[np.float64], half: NDArray[np.float64], there: NDArray[np.float64]
 ) -> float:
-    """Write the box that encloses the image of a box; return the least of its last coordinates."""
+    """Write the box in b that encloses a box of a; return the smallest depth, not positive if it reaches behind."""
     depth = b_from_a[2, 0] * box[0] + b_from_a[2, 1] * box[1] + b_from_a[2, 2]
     least_depth = depth - abs(b_from_a[2, 0]) * half[0] - abs(b_from_a[2, 1]) * half[1]
     if least_depth > 0.0:
@@ -239,13 +247,13 @@ def _carry_box(
 
 
 @compiled
-def _vary(
+def _write_variance_forms(
     a: int,
     b: int,
     b_from_a: Homographies,
     point: NDArray[np.float64],
     image: NDArray[np.float64],
-    paths: EliminationPaths,
+    paths: PathArrays,
     forms: NDArray[np.float64],
 ) -> None:
     """Write quadratic forms: the variances of ds - g ds_w in x and y and of ds_w at `point` + (h, k) by (h, k, 1).
@@ -276,28 +284,28 @@ def _vary(
 
 
 @compiled
-def _deviate_on_path(
+def _bound_deviation_in_b(
     b_from_a: Homographies,
     half: NDArray[np.float64],
     centre_deviation: NDArray[np.float64],
     there: NDArray[np.float64],
     forms: NDArray[np.float64],
     least_depth: float,
-    on_path: NDArray[np.float64],
+    deviation_in_b: NDArray[np.float64],
 ) -> None:
-    """Write the largest deviations in b: those of the map from a, and those that centres have in a already."""
+    """Write the largest deviations in b: those of the map from a, plus those of the centres in a."""
     of_depth = _largest_deviation(forms[2], half)
     for row in range(2):
         total = _largest_deviation(forms[row], half) + there[1, row] * of_depth
         for k in range(2):
             slope = abs(b_from_a[row, k] - there[0, row] * b_from_a[2, k]) + there[1, row] * abs(b_from_a[2, k])
             total += slope * centre_deviation[k]
-        on_path[row] = total / least_depth
+        deviation_in_b[row] = total / least_depth
 
 
 @compiled
 def _largest_deviation(form: NDArray[np.float64], half: NDArray[np.float64]) -> float:
-    """Return the root of the largest of a form at the corners (±h, ±k, 1)."""
+    """Return the square root of the largest value of a quadratic form at the corners (±h, ±k, 1)."""
     h, k = half[0], half[1]
     same = form[0, 0] * h * h + form[1, 1] * k * k + form[2, 2]
     crossed, along, across = 2.0 * form[0, 1] * h * k, 2.0 * form[0, 2] * h, 2.0 * form[1, 2] * k
@@ -306,15 +314,15 @@ def _largest_deviation(form: NDArray[np.float64], half: NDArray[np.float64]) -> 
 
 
 @compiled
-def _finish(
+def _bound_in_target(
     mid: Homographies,
     half: Homographies,
     own: Homographies,
     there: NDArray[np.float64],
-    on_path: NDArray[np.float64],
+    deviation_in_b: NDArray[np.float64],
     bounds: NDArray[np.float64],
 ) -> bool:
-    """Write the largest deviations and the least distances in all frames of the target's stretch, if they are known."""
+    """Write the largest deviations and smallest distances in all frames of the target's stretch; tell if they exist."""
     most_x, most_y = abs(there[0, 0]) + there[1, 0], abs(there[0, 1]) + there[1, 1]
     depth, depth_half = _interval(mid[2], half[2], there)
     least, most = depth - depth_half, depth + depth_half
@@ -330,10 +338,10 @@ def _finish(
         total = own[row, 0] * most_x + own[row, 1] * most_y + own[row, 2]
         total += furthest * (own[2, 0] * most_x + own[2, 1] * most_y)
         for k in range(2):
-            # The largest |n_rk - γ n_2k| of all maps and places.
+            # The largest |n_rk - γ n_2k| of all maps and positions.
             slope = abs(mid[row, k] - at * mid[2, k]) + half[row, k] + abs(at) * half[2, k]
             slope += around * (abs(mid[2, k]) + half[2, k])
-            total += slope * on_path[k]
+            total += slope * deviation_in_b[k]
         bounds[0, row] = total / least
         bounds[1, row] = max(low, -high, 0.0)
         if not (furthest < FAR and bounds[0, row] < np.inf):
@@ -343,7 +351,7 @@ def _finish(
 
 @compiled
 def _interval(mid: NDArray[np.float64], half: NDArray[np.float64], there: NDArray[np.float64]) -> tuple[float, float]:
-    """Return middle and half length of the values of one row of the maps at the points of a box."""
+    """Return the middle and half the range of one row of the maps over the points of a box."""
     value, size = mid[2], half[2]
     for k in range(2):
         value += mid[k] * there[0, k]

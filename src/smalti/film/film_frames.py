@@ -114,7 +114,7 @@ class _Undistortion:
         picture_from_frame = np.array([[1.0, 0.0, -left], [0.0, 1.0, -top], [0.0, 0.0, 1.0]]) @ reduced_from_frame
         pixels = np.stack(np.meshgrid(np.arange(columns), np.arange(rows)), axis=-1).reshape(-1, 2).astype(np.float64)
         undistorted = project_points(invert_homographies(picture_from_frame), pixels)
-        positions = project_points(reduced_from_frame, lens.bend(undistorted)).reshape(rows, columns, 2)
+        positions = project_points(reduced_from_frame, lens.distort(undistorted)).reshape(rows, columns, 2)
         return cls(positions.astype(np.float32), picture_from_frame)
 
     @property

@@ -141,7 +141,7 @@ class LoopResiduals:
             return None
         i, j = self._ends.T
         i_from_j = (np.linalg.inv(maps)[i] @ maps[j])[self._loop]
-        mapped = project_points(i_from_j, self._lens.straighten(self._points_j)[:, None])[:, 0]
-        distances = self._lens.bend(mapped) - self._points_i
+        mapped = project_points(i_from_j, self._lens.undistort(self._points_j)[:, None])[:, 0]
+        distances = self._lens.distort(mapped) - self._points_i
         squares = np.bincount(self._loop, np.sum(distances**2, axis=1)) / np.bincount(self._loop)
         return float(np.sqrt(np.mean(squares[is_counted])))

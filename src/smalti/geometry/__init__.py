@@ -1,1 +1,1 @@
-"""Affine maps, their linear families, and the outline of a frame."""
+"""Homographies, affine maps, the outline of a frame, and the lens."""

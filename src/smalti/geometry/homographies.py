@@ -1,8 +1,10 @@
 """Homographies as 3×3 matrices, and the five families of maps in one local basis; names read `target_from_source`.
 
-A map H moves by H ← H exp(Σ δ_k B_k). The basis comes in the order translation (2), rotation, scale, stretch (2),
-perspective (2): translation, rigid, similarity, affine and projective maps are its first 2, 3, 4, 6 and 8 directions,
-and each of them is a group.
+A map H moves by H ← H exp(Σ δ_k B_k). The basis has the order translation (2), rotation, scale, stretch (2),
+perspective (2). Translation, rigid, similarity, affine and projective maps use its first 2, 3, 4, 6 and 8 directions.
+Each family is a group.
+
+Points and inverses come first, then the basis and `Family`, then exponentials and moves, then compiled kernels.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ def invert_homographies(b_from_a: Homographies) -> Homographies:
 
 
 ENTRIES = 8
-"""Of an increment Δ = Σ δ_k B_k, row by row; the ninth, in the corner, is always 0."""
+"""The number of entries of an increment Δ = Σ δ_k B_k, row by row; the ninth, in the corner, is always 0."""
 
 BASIS: NDArray[np.float64] = np.array(
     [
@@ -46,14 +48,14 @@ BASIS: NDArray[np.float64] = np.array(
     ],
     dtype=np.float64,
 )
-"""(8, 3, 3): the directions in which a map can move."""
+"""(8, 3, 3): the directions B_k in which a map can move."""
 
 TRANSLATION_X, TRANSLATION_Y, ROTATION, SCALE, STRETCH_1, STRETCH_2, PERSPECTIVE_X, PERSPECTIVE_Y = range(8)
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A group of maps: those that the first directions of the basis generate."""
+    """The group of maps that the first `freedom` directions of the basis generate."""
 
     name: str
     freedom: int
@@ -65,7 +67,7 @@ class Family:
 
     @property
     def by_entry(self) -> NDArray[np.float64]:
-        """(freedom, 8): the same as entries of Δ, row by row."""
+        """(freedom, 8): the same directions as entries of Δ, row by row."""
         return np.ascontiguousarray(self.tangent.reshape(self.freedom, 9)[:, :ENTRIES])
 
 
@@ -77,14 +79,14 @@ FAMILIES = {family.name: family for family in (TRANSLATION, RIGID, SIMILARITY, A
 
 
 def family_named(name: str) -> Family:
-    """Look a family up by its name."""
+    """Return the family of this name."""
     if name not in FAMILIES:
         raise UnknownNameError("family", name, FAMILIES)
     return FAMILIES[name]
 
 
 def exponential(increments: NDArray[np.float64]) -> Homographies:
-    """Return exp(Σ δ_k B_k) (n, 3, 3) for increments δ (n, k), k directions of the basis."""
+    """Return exp(Σ δ_k B_k) (n, 3, 3) for increments δ (n, k) in the first k directions of the basis."""
     directions = np.einsum("nk,kab->nab", increments, BASIS[: increments.shape[1]])
     return _exponential(np.ascontiguousarray(directions))
 
@@ -118,7 +120,7 @@ def _composed(maps: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[
 
 @compiled
 def invert(maps: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the inverses of maps (n, 3, 3) that have one."""
+    """Return the inverses of regular maps (n, 3, 3)."""
     result = np.empty_like(maps)
     for n in range(len(maps)):
         a, b, c = maps[n, 0, 0], maps[n, 0, 1], maps[n, 0, 2]
@@ -145,14 +147,14 @@ def invert(maps: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def apply_map(b_from_a: Homographies, points: Points) -> Points:
-    """Map points (..., n, 2) by (..., 3, 3)."""
+    """Map points (..., n, 2) by homographies (..., 3, 3), without building homogeneous points."""
     mapped = points @ np.swapaxes(b_from_a[..., :2], -1, -2) + b_from_a[..., None, :, 2]
     projected: Points = mapped[..., :2] / mapped[..., 2:]
     return projected
 
 
 def similarity_part(b_from_a: Homographies) -> Homographies:
-    """Return the shift, turn and scale of a map at the centre of the frame."""
+    """Return the shift, turn and scale of a map (3, 3) at the centre of the frame, as a map (3, 3)."""
     scaled = b_from_a / b_from_a[2, 2]
     linear = scaled[:2, :2] - np.outer(scaled[:2, 2], scaled[2, :2])
     across, along = linear[1, 0] - linear[0, 1], linear[0, 0] + linear[1, 1]
@@ -165,7 +167,7 @@ def similarity_part(b_from_a: Homographies) -> Homographies:
 
 
 TAYLOR_TERMS = 10
-"""Of an exponential whose argument is below one half: the next term is below 1e-10 of the last digit kept."""
+"""Terms of the series of an exponential whose argument has entries of at most 0.0625: the next term is below 1e-15."""
 
 
 @compiled

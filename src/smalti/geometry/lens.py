@@ -1,8 +1,10 @@
-"""What a lens bends: radial distortion, one for all frames of a sequence.
+"""The radial distortion of a lens, one lens for all frames of a sequence.
 
-A point that is seen at x, in half the longer side of a frame from its centre, would be seen by a camera without
-distortion at x (1 + k₁|x|² + k₂|x|⁴). That is its *straight* place. Homographies hold between straight places;
-pictures, clicks and landmarks are in *seen* ones.
+Positions x are relative to the centre of a frame, in half its longer side. A point at x in a frame (*distorted*, as
+recorded) would be at x (1 + k₁|x|² + k₂|x|⁴) without distortion (*undistorted*). Homographies relate undistorted
+points. Pictures, clicks and landmarks are distorted.
+
+`Lens` comes first, then landmarks, then the kernels that distort.
 """
 
 from __future__ import annotations
@@ -23,13 +25,14 @@ FORMULA = (
     "let r2 = x*x + y*y, multiply (x, y) by 1 + k1*r2 + k2*r2*r2, multiply by unit_px and add centre. "
     "The other way it has to be solved for. Homographies take and give straight pixels."
 )
-"""For other programs, beside the numbers."""
+"""For other programs: written to files next to the coefficients."""
 
 RIM_STEPS = 32
-"""Points a side of a bent rim: between them it strays from a polygon by a thousandth of how far the side bends."""
+"""Points per side of an undistorted border. A polygon through them differs from the curve by a thousandth of the side's
+sagitta."""
 
 NEWTON_STEPS = 12
-SETTLED = 1e-12
+SMALLEST_STEP = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +45,15 @@ class Lens:
 
     @property
     def is_undistorted(self) -> bool:
-        """Tell whether it bends nothing."""
+        """Tell whether the lens has no distortion."""
         return self.k1 == 0.0 and self.k2 == 0.0
 
     def moved(self, k1: float, k2: float) -> Lens:
-        """Return a lens whose coefficients are larger by so much."""
+        """Return a lens with `k1` and `k2` added to its coefficients."""
         return replace(self, k1=self.k1 + k1, k2=self.k2 + k2)
 
     def by_coefficients(self, points: Points) -> NDArray[np.float64]:
-        """Return how the straight places (n, 2) of points that are seen move with k₁ and k₂ (n, 2, 2), px."""
+        """Return the derivatives (n, 2, 2), px, of undistorted points by k₁ and k₂, given distorted points (n, 2)."""
         offset = (points - self.outline.centre) / self.unit
         squared = np.sum(offset**2, axis=1, keepdims=True)
         return np.stack([offset * squared, offset * squared**2], axis=2) * self.unit
@@ -67,7 +70,7 @@ class Lens:
 
     @property
     def rim(self) -> Points:
-        """(n, 2): straight places along a frame's border, clockwise from the top left; the corners where it is none."""
+        """(n, 2): undistorted points along a frame's border, clockwise from the top left; 4 without distortion."""
         corners = self.outline.corners
         if self.is_undistorted:
             return corners
@@ -75,17 +78,17 @@ class Lens:
         sides = [
             start + along * (end - start) for start, end in zip(corners, np.roll(corners, -1, axis=0), strict=True)
         ]
-        return self.straighten(np.concatenate(sides))
+        return self.undistort(np.concatenate(sides))
 
     @property
     def stretch(self) -> float:
-        """By which share of its distance from the centre a corner's straight place lies farther out."""
+        """The relative change of a corner's distance from the centre by undistortion."""
         squared = float(np.sum((self.outline.corners[0] - self.outline.centre) ** 2)) / self.unit**2
         return squared * (self.k1 + squared * self.k2)
 
     @property
     def folds(self) -> bool:
-        """Tell whether two places of a frame have one straight place: no camera sees like that."""
+        """Tell whether two points of a frame have the same undistorted point, which no real lens does."""
         squared = float(np.sum((self.outline.corners[0] - self.outline.centre) ** 2)) / self.unit**2
         turning = [squared]
         if self.k2 != 0.0:
@@ -94,7 +97,7 @@ class Lens:
 
     @property
     def record(self) -> dict[str, Any] | None:
-        """What files tell other programs of it; None where it bends nothing."""
+        """The lens as written to files for other programs; None without distortion."""
         if self.is_undistorted:
             return None
         return {
@@ -106,8 +109,8 @@ class Lens:
             "formula": FORMULA,
         }
 
-    def straighten(self, points: Points) -> Points:
-        """Return where points (..., 2) that are seen in a frame would be without distortion, px."""
+    def undistort(self, points: Points) -> Points:
+        """Return the undistorted points of distorted ones (..., 2), px."""
         if self.is_undistorted:
             return np.asarray(points, dtype=np.float64)
         offset = (np.asarray(points, dtype=np.float64) - self.outline.centre) / self.unit
@@ -115,20 +118,20 @@ class Lens:
         undistorted: Points = offset * (1.0 + squared * (self.k1 + squared * self.k2)) * self.unit + self.outline.centre
         return undistorted
 
-    def bend(self, points: Points) -> Points:
-        """Return where straight points (..., 2) are seen in a frame, px: the inverse of `straighten`.
+    def distort(self, points: Points) -> Points:
+        """Return the distorted points of undistorted ones (..., 2), px: the inverse of `undistort`.
 
-        Beyond the distance up to which the distortion is one to one, the farthest place that is seen stands for them.
+        Beyond the radius up to which the distortion is one to one, the farthest point of that range is returned.
         """
         points = np.asarray(points, dtype=np.float64)
         if self.is_undistorted:
             return points
         distorted = np.empty((points.size // 2, 2))
-        _bend(np.ascontiguousarray(points.reshape(-1, 2)), *self.numbers, distorted)
+        _distort(np.ascontiguousarray(points.reshape(-1, 2)), *self.numbers, distorted)
         return distorted.reshape(points.shape)
 
     def slopes(self, points: Points) -> NDArray[np.float64]:
-        """Return the derivatives (..., 2, 2) of `straighten` at points that are seen."""
+        """Return the derivatives (..., 2, 2) of `undistort` at distorted points (..., 2)."""
         offset = (np.asarray(points, dtype=np.float64) - self.outline.centre) / self.unit
         squared = np.sum(offset**2, axis=-1)[..., None, None]
         outer = offset[..., :, None] * offset[..., None, :]
@@ -137,19 +140,17 @@ class Lens:
         return slopes
 
 
-def straighten_landmarks(landmarks: Landmarks, lens: Lens) -> Landmarks:
-    """Return landmarks with their straight places in both frames."""
+def undistort_landmarks(landmarks: Landmarks, lens: Lens) -> Landmarks:
+    """Return landmarks with undistorted points in both frames."""
     if lens.is_undistorted:
         return landmarks
-    return replace(
-        landmarks, points_i=lens.straighten(landmarks.points_i), points_j=lens.straighten(landmarks.points_j)
-    )
+    return replace(landmarks, points_i=lens.undistort(landmarks.points_i), points_j=lens.undistort(landmarks.points_j))
 
 
 @compiled
 def distort_radius(undistorted: float, k1: float, k2: float) -> float:
-    """Return the seen distance from the centre whose straight one is given, both in units."""
-    # The distortion is one to one up to where its derivative 1 + 3 k1 r² + 5 k2 r⁴ is 0.
+    """Return the distorted distance from the centre for an undistorted one, both in half the longer side."""
+    # The distortion is one to one up to the radius where its derivative 1 + 3 k1 r² + 5 k2 r⁴ is 0.
     farthest = math.inf
     if k2 == 0.0:
         if k1 < 0.0:
@@ -170,7 +171,7 @@ def distort_radius(undistorted: float, k1: float, k2: float) -> float:
             break
         step = value / slope
         radius = min(max(radius - step, 0.0), farthest)
-        if abs(step) <= SETTLED:
+        if abs(step) <= SMALLEST_STEP:
             break
     return radius
 
@@ -179,7 +180,7 @@ def distort_radius(undistorted: float, k1: float, k2: float) -> float:
 def distort_point(
     x: float, y: float, centre_x: float, centre_y: float, unit: float, k1: float, k2: float
 ) -> tuple[float, float]:
-    """Return where a straight point is seen, px."""
+    """Return the distorted point of an undistorted one, px."""
     dx, dy = (x - centre_x) / unit, (y - centre_y) / unit
     undistorted = math.sqrt(dx * dx + dy * dy)
     if undistorted == 0.0:
@@ -189,7 +190,7 @@ def distort_point(
 
 
 @compiled
-def _bend(
+def _distort(
     points: NDArray[np.float64],
     centre_x: float,
     centre_y: float,

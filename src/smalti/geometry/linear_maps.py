@@ -1,8 +1,8 @@
 """Affine maps as 2×3 matrices, and the linear families of maps; names read `target_from_source`.
 
-Row p of a frame's map (p = 0 for x, 1 for y) is `basis[p] @ φ + offset[p]`. In a family of two planes
-(translation, affine) x and y have parameters of their own and the same basis, so that every system splits
-into two halves with one matrix; a similarity's rows share their parameters and it has one plane.
+Row p of a frame's map (p = 0 for x, 1 for y) is `basis[p] @ φ + offset[p]`. In a family of two planes (translation,
+affine), x and y have parameters of their own and the same basis. So every system splits into two halves with one
+matrix. The two rows of a similarity share their parameters, so it has one plane.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def invert(b_from_a: Transforms) -> Transforms:
 
 
 def apply(b_from_a: Transforms, points: Points) -> Points:
-    """Map points (..., n, 2)."""
+    """Map points (..., n, 2) by affine maps (..., 2, 3)."""
     mapped: Points = points @ np.swapaxes(b_from_a[..., :2], -1, -2) + b_from_a[..., None, :, 2]
     return mapped
 
@@ -75,11 +75,11 @@ class Family:
         return ((0,), (1,)) if self.planes == 2 else ((0, 1),)
 
     def shift(self, row: int) -> int:
-        """Return which of its plane's parameters shifts that row of a map."""
+        """Return which parameter of its plane shifts this row of a map."""
         return int(np.flatnonzero(self.basis[row, 2])[0])
 
     def shift_direction(self, row: int) -> int:
-        """Return which direction of `tangent` shifts that row of a map."""
+        """Return which direction of `tangent` shifts this row of a map."""
         return min(row, self.planes - 1) * self.size + self.shift(row)
 
     @property
@@ -101,7 +101,7 @@ class Family:
     def fit(self, points_i: Points, points_j: Points, weights: NDArray[np.float64]) -> Transforms:
         """Return the map of the family that takes `points_j` nearest to `points_i`, weighted least squares.
 
-        Points should be of order one about the origin: the caller brings them there.
+        The caller scales points to order one about the origin.
         """
         source = homogeneous(points_j)
         columns = np.einsum("cpa,na->npc", self.tangent, source).reshape(-1, self.freedom)
@@ -132,7 +132,7 @@ FAMILIES = {family.name: family for family in (TRANSLATION, SIMILARITY, AFFINE)}
 
 
 def linear_family_named(name: str) -> Family:
-    """Look a family up by its name."""
+    """Return the linear family of this name."""
     if name not in FAMILIES:
         raise UnknownNameError("family", name, FAMILIES)
     return FAMILIES[name]

@@ -1,4 +1,4 @@
-"""The part of the plane that a frame covers."""
+"""The outline of a frame: the rectangle that it covers in its own pixels, and its units."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ class Outline:
 
     @property
     def width(self) -> float:
-        """Extent along x."""
+        """Extent along x, px."""
         return self.right - self.left
 
     @property
     def height(self) -> float:
-        """Extent along y."""
+        """Extent along y, px."""
         return self.bottom - self.top
 
     @property
     def area(self) -> float:
-        """Width times height."""
+        """Width times height, px²."""
         return self.width * self.height
 
     @property
     def centre(self) -> Points:
-        """The paper's γ, (2,)."""
+        """(2,): the centre, the paper's γ, px."""
         return np.array(self.centre_x_y)
 
     @property
     def centre_x_y(self) -> tuple[float, float]:
-        """The same as two numbers."""
+        """The centre as two numbers, px."""
         return (self.left + self.right) / 2, (self.top + self.bottom) / 2
 
     @property
@@ -80,17 +80,17 @@ class Outline:
 
     @property
     def unit(self) -> float:
-        """A length of the frame's own size: the adjustment measures in it to stay well conditioned."""
+        """A quarter of width plus height, px: the engine's unit of length. It keeps equations well conditioned."""
         return (self.width + self.height) / 4
 
     @property
     def unit_from_pixels(self) -> Transforms:
-        """(2, 3): to coordinates whose origin is the frame's centre and whose length is `unit`."""
+        """(2, 3): from pixels to units, with the origin at the frame's centre."""
         x, y = self.centre
         return np.array([[1.0, 0.0, -x], [0.0, 1.0, -y]]) / self.unit
 
     def scaled(self, factor: float) -> Outline:
-        """Return the outline enlarged about its centre."""
+        """Return the outline scaled by `factor` about its centre."""
         x, y = self.centre_x_y
         half_width, half_height = factor * self.width / 2, factor * self.height / 2
         return Outline(x - half_width, y - half_height, x + half_width, y + half_height)

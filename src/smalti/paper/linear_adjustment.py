@@ -16,7 +16,7 @@ from smalti.errors import LandmarkError, PairError, SingularSystemError, UsageEr
 from smalti.geometry.linear_maps import AFFINE, IDENTITY, Family, compose, homogeneous, invert, square
 from smalti.geometry.outline import Outline
 from smalti.records import Landmarks, Pair, Transforms, are_collinear
-from smalti.sparse.cholesky import ENOUGH_LEFT, BlockCholesky, NotPositiveDefiniteError
+from smalti.sparse.cholesky import ACCURATE_PIVOT_SHARE, BlockCholesky, NotPositiveDefiniteError
 from smalti.sparse.orthogonal_factor import Rows, factorise_rows
 from smalti.sparse.pattern import Pattern
 
@@ -203,7 +203,7 @@ class LinearAdjustment:
         self._solution: NDArray[np.float64] | None = None
         diagonal = self.terms.diagonal(self.frames)[self.free]
         try:
-            self.factor = BlockCholesky(pattern, diagonal, self.terms.ij[inner], least_left=ENOUGH_LEFT)
+            self.factor = BlockCholesky(pattern, diagonal, self.terms.ij[inner], least_pivot_share=ACCURATE_PIVOT_SHARE)
         except NotPositiveDefiniteError:
             # In an open chain of thousands of frames the normal equations are too badly conditioned.
             rows = self.terms.rows(self.ends_free, self.family)

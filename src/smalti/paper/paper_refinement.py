@@ -15,7 +15,7 @@ from smalti.overlap.external_model import combine
 from smalti.overlap.position_bounds import quick_probability
 from smalti.paper.linear_adjustment import LinearAdjustment
 from smalti.records import PairNumbers, Transforms
-from smalti.sparse.cholesky import ENOUGH_LEFT, LEAST_LEFT, BlockCholesky, NotPositiveDefiniteError
+from smalti.sparse.cholesky import ACCURATE_PIVOT_SHARE, LEAST_PIVOT_SHARE, BlockCholesky, NotPositiveDefiniteError
 from smalti.sparse.orthogonal_factor import Rows, factorise_rows
 
 MAX_STEPS = 50
@@ -211,9 +211,11 @@ def _step(
     entries = np.arange(freedom)
     diagonal[:, entries, entries] *= 1.0 + damping
     inner = (adjustment.ends_free >= 0).all(axis=1)
-    enough = LEAST_LEFT if damping else ENOUGH_LEFT
+    enough = LEAST_PIVOT_SHARE if damping else ACCURATE_PIVOT_SHARE
     try:
-        factor = BlockCholesky(adjustment.pattern, diagonal[adjustment.free], off_diagonal[inner], least_left=enough)
+        factor = BlockCholesky(
+            adjustment.pattern, diagonal[adjustment.free], off_diagonal[inner], least_pivot_share=enough
+        )
         increments = -factor.solve(gradient[adjustment.free])[..., 0]
     except NotPositiveDefiniteError:
         nothing = np.zeros_like(maps)  # its cost is infinite, so that the next step is damped more

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.engine.link_confirmation import hanging_frames
+from smalti.engine.link_confirmation import unconfirmed_frames
 from smalti.errors import ProjectError
 from smalti.frames.source import FrameSource, open_source
 from smalti.frames.source_settings import SourceSettings
@@ -184,7 +184,7 @@ class Project:
         """The frames that a single match, or several in a row, join to most of their mosaic: nothing checks these."""
         accepted = [(link.pair.i, link.pair.j) for link in self.links if link.state is LinkState.ACCEPTED]
         ends = np.array(accepted, dtype=np.int64).reshape(-1, 2)
-        hanging = hanging_frames(len(self.frames), ends)
+        hanging = unconfirmed_frames(len(self.frames), ends)
         hanging[np.setdiff1d(np.arange(len(self.frames)), ends)] = True  # placed beside a neighbour at last
         return {placement.number for placement in self.placements if hanging[placement.number]}
 

@@ -67,7 +67,7 @@ class Uncertainty:
         """Return the standard deviation (n,), px, of where points (n, 2) of a frame lie."""
         if number not in self.spread:
             raise ProjectError(f"frame {number} is not on the mosaic of part {self.part}; name one that is")
-        x, y = self.lens.straighten(np.asarray(points, dtype=np.float64)).T
+        x, y = self.lens.undistort(np.asarray(points, dtype=np.float64)).T
         terms = np.column_stack([np.ones_like(x), x, y, x * x, x * y, y * y])
         variance: NDArray[np.float64] = np.sum(terms @ self.spread[number] * terms, axis=1)
         return np.sqrt(np.maximum(variance, 0.0))  # to rounding, a place that is known has any sign

@@ -90,7 +90,7 @@ def compare(
         for cells in grids:
             # Read between cells in both frames. Reading there smooths, and a frame that is smoothed more looks darker.
             in_i = cells + 0.5
-            in_j = lens.bend(project_points(cell_from_mosaic[j] @ mosaic_from_cell[i], lens.straighten(in_i)))
+            in_j = lens.distort(project_points(cell_from_mosaic[j] @ mosaic_from_cell[i], lens.undistort(in_i)))
             values = np.empty((len(cells), 2, 4))
             inside = _read_valid(read(int(i)), valid, in_i, values[:, 0])
             inside &= _read_valid(read(int(j)), valid, in_j, values[:, 1])

@@ -54,7 +54,7 @@ def _tabulate(lens: Lens) -> tuple[float, NDArray[np.float64]]:
     # A corner has the largest distance of all. Beyond it the last factor continues, which leads out of the frame too.
     farthest = float(np.linalg.norm(lens.rim - lens.outline.centre, axis=1).max())
     distances = farthest * np.sqrt(np.arange(STEPS + 1) / STEPS)
-    distorted = lens.bend(lens.outline.centre + np.outer(distances, (1.0, 0.0)))
+    distorted = lens.distort(lens.outline.centre + np.outer(distances, (1.0, 0.0)))
     scales = np.ones(STEPS + 1)
     scales[1:] = (distorted[1:, 0] - lens.outline.centre[0]) / distances[1:]
     return math.sqrt(STEPS) / farthest, scales

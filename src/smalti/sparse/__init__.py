@@ -1,1 +1,1 @@
-"""Sparse linear algebra of small blocks: where a factor has blocks, the factor, its solves, parts of its inverse."""
+"""Sparse linear algebra of small blocks: pattern, Cholesky and QR factors, solves, selected inverse."""

@@ -1,8 +1,11 @@
-"""Sparse Cholesky factor of a symmetric matrix of small blocks, one block row a node.
+"""Sparse Cholesky factor of a symmetric matrix of small blocks, one block row per node.
 
-A changed matrix is factorised anew, not updated by rotations. With few loops that takes as long as looking at every
-frame once; the factor is a function of the matrix alone, bit for bit, whatever the history of changes, and rounding
-errors cannot pile up.
+A changed matrix is factorised again, not updated by rotations. With few loops that takes time linear in the number of
+frames. The factor is a function of the matrix alone, bit for bit, whatever the history of changes, and rounding errors
+do not accumulate.
+
+`BlockCholesky` is the public class. Kernels follow: factorisation, solves for one and for many right-hand sides, and
+the product with a sparse matrix.
 """
 
 from __future__ import annotations
@@ -15,14 +18,14 @@ from smalti.sparse.block_products import Blocks, add_product, transpose
 from smalti.sparse.pattern import Indices, Pattern
 
 RIGHT_SIDES_AT_ONCE = 64
-"""Right-hand sides that one thread solves together: enough to fill vectors, few enough to stay in cache."""
+"""How many right-hand sides one thread solves at once: enough to fill vectors, few enough to stay in cache."""
 
 
-LEAST_LEFT = 1e-14
-"""More than rounding."""
+LEAST_PIVOT_SHARE = 1e-14
+"""The smallest pivot, as a share of its diagonal entry: above rounding."""
 
-ENOUGH_LEFT = 1e-11
-"""Enough to be accurate; below it, `orthogonal.py` is."""
+ACCURATE_PIVOT_SHARE = 1e-11
+"""With a smaller share the factor is inaccurate; `orthogonal_factor.py` is accurate then."""
 
 
 class NotPositiveDefiniteError(Exception):
@@ -37,11 +40,11 @@ class BlockCholesky:
     """A matrix of k×k blocks and its factor."""
 
     def __init__(
-        self, pattern: Pattern, diagonal: Blocks, off_diagonal: Blocks, *, least_left: float = LEAST_LEFT
+        self, pattern: Pattern, diagonal: Blocks, off_diagonal: Blocks, *, least_pivot_share: float = LEAST_PIVOT_SHARE
     ) -> None:
         """Factorise the matrix with `diagonal` (n, k, k) and blocks (first, second) of the pattern's edges.
 
-        What eliminating the rest leaves of a diagonal entry must be more than `least_left` of it.
+        Every pivot must be more than `least_pivot_share` of its diagonal entry.
         """
         self.pattern = pattern
         n, k = diagonal.shape[:2]
@@ -61,14 +64,14 @@ class BlockCholesky:
             self.active,
             self._lower,
             self._pivot_inverse,
-            least_left,
+            least_pivot_share,
         )
         if failed >= 0:
             raise NotPositiveDefiniteError(int(pattern.node_at[failed]))
 
     @classmethod
     def of_factor(cls, pattern: Pattern, lower: Blocks, pivot_inverse: Blocks) -> BlockCholesky:
-        """Take a factor that was found in another way: blocks by slot, inverted pivots by column."""
+        """Take a factor that was computed elsewhere: blocks by slot, inverted pivots by column."""
         factor = cls.__new__(cls)
         factor.pattern, factor._lower, factor._pivot_inverse = pattern, lower, pivot_inverse
         factor.active = np.tile(np.array([0, lower.shape[1]]), (pattern.nodes, 1))
@@ -76,7 +79,7 @@ class BlockCholesky:
 
     @property
     def arrays(self) -> tuple[Indices, Indices, Blocks, Blocks]:
-        """The factor as kernels want it: column starts, rows of slots, blocks, inverted pivots."""
+        """The factor as kernels take it: column starts, rows of slots, blocks, inverted pivots."""
         return self.pattern.column_start, self.pattern.slot_row, self._lower, self._pivot_inverse
 
     def solve(self, right: Blocks) -> Blocks:
@@ -90,7 +93,7 @@ class BlockCholesky:
     def solve_ordered(self, work: Blocks) -> None:
         """Solve for right-hand sides (n, k, m) in place, nodes in elimination order."""
         n, k, m = work.shape
-        # One thread's worth of right-hand sides does not pay for waking the others.
+        # Few right-hand sides are not worth waking other threads.
         solve = solve_in_place if m <= RIGHT_SIDES_AT_ONCE else _solve_in_parallel
         solve(*self.arrays, work.reshape(n * k, m))
 
@@ -104,17 +107,17 @@ def _place_blocks(
     lower: Blocks,
     nodes: int,
 ) -> Indices:
-    """Put the blocks of edges into their slots; return which rows of a node (nodes, 2) are not zero: from, up to.
+    """Put the blocks of edges into their slots; return the range of rows of each node (nodes, 2) that are not zero.
 
-    What is zero in all blocks of a node's row stays zero in the factor. So a node of one number, among nodes of eight,
-    costs as much as one number does.
+    A row that is zero in all blocks of a node stays zero in the factor. So a node of one number, among nodes of eight,
+    costs as much as one number.
     """
     k = lower.shape[1]
     active = np.zeros((nodes, 2), dtype=np.int64)
     active[:, 0] = k
     for edge in range(len(edge_slot)):
         slot = edge_slot[edge]
-        # The block of an edge (a, b) is row a, column b; a slot wants the later node's row.
+        # The block of an edge (a, b) is at row a, column b; in a slot, the row is the later node.
         if edge_flipped[edge]:
             for a in range(k):
                 for b in range(k):
@@ -135,7 +138,7 @@ def _place_blocks(
 
 @compiled
 def _has_any(blocks: Blocks, n: int, row: int) -> bool:
-    """Tell whether a row of block n has anything but zeros."""
+    """Tell whether a row of block n has a number other than 0."""
     zeros = 0
     for b in range(blocks.shape[2]):
         zeros += blocks[n, row, b] == 0.0
@@ -154,9 +157,9 @@ def _factorise(
     active: Indices,
     lower: Blocks,
     pivot_inverse: Blocks,
-    least_left: float,
+    least_pivot_share: float,
 ) -> int:
-    """Turn the blocks below the diagonal into the factor's, left-looking; return where a pivot fails, or -1."""
+    """Replace the blocks below the diagonal by the factor's, left-looking; return the failed column, or -1."""
     nodes, k = diagonal.shape[0], diagonal.shape[1]
     every = (0, k)
     slot_of_row = np.zeros(nodes, dtype=np.int64)
@@ -176,7 +179,7 @@ def _factorise(
             for slot in range(mine + 1, column_start[earlier + 1]):
                 row = slot_row[slot]
                 add_product(lower, slot_of_row[row], lower, slot, turned, 0, (active[row, 0], active[row, 1]), every)
-        if not _invert_pivot(pivot, diagonal, node_at[column], pivot_inverse, column, least_left):
+        if not _invert_pivot(pivot, diagonal, node_at[column], pivot_inverse, column, least_pivot_share):
             return column
         transpose(turned, 0, pivot_inverse, column, 1.0)
         for slot in range(first, last):
@@ -193,9 +196,9 @@ def _factorise(
 
 @compiled
 def _invert_pivot(
-    pivot: Blocks, diagonal: Blocks, node: int, pivot_inverse: Blocks, column: int, least_left: float
+    pivot: Blocks, diagonal: Blocks, node: int, pivot_inverse: Blocks, column: int, least_pivot_share: float
 ) -> bool:
-    """Replace `pivot` by its Cholesky factor and write that factor's inverse; tell whether it has one."""
+    """Replace `pivot` by its Cholesky factor and write the factor's inverse; tell whether it exists."""
     k = pivot.shape[1]
     for a in range(k):
         for b in range(a):
@@ -206,7 +209,7 @@ def _invert_pivot(
         total = pivot[0, a, a]
         for c in range(a):
             total -= pivot[0, a, c] * pivot[0, a, c]
-        if not total > least_left * diagonal[node, a, a]:
+        if not total > least_pivot_share * diagonal[node, a, a]:
             return False
         pivot_inverse[column, a, a] = 1.0 / np.sqrt(total)
     for b in range(k):
@@ -290,7 +293,7 @@ def solve_in_place(
                 for b in range(k):
                     scale = lower[slot, a, b]
                     if scale == 0.0:
-                        continue  # a node of one number among nodes of eight has many
+                        continue  # frequent for a node of one number among nodes of eight
                     for x in range(m):
                         work[row + a, x] -= scale * work[base + b, x]
     for column in range(nodes - 1, -1, -1):
@@ -318,7 +321,7 @@ def solve_in_place(
 def multiply_sparse(
     diagonal: Blocks, ends: Indices, forth: Blocks, back: Blocks, vectors: Blocks, product: Blocks
 ) -> None:
-    """Write the product with `vectors` (n·k, m) of a matrix of blocks on the diagonal and, per edge, forth and back."""
+    """Write the product of a sparse matrix with `vectors` (n·k, m); per edge it has the blocks `forth` and `back`."""
     n, k = diagonal.shape[0], diagonal.shape[1]
     m = vectors.shape[1]
     for node in range(n):

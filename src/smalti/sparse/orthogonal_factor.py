@@ -1,8 +1,8 @@
-"""The same factor as `cholesky.py`, from the rows of a least-squares problem instead of their products.
+"""The same factor as in `cholesky.py`, by QR of the rows A of a least-squares problem instead of from AᵀA.
 
-AᵀA has the square of A's condition: from some ten thousand frames in an open chain on, nothing is left of how its ends
-lie to each other. Householder reflections, node by node, keep to A itself. They take several times as long, so this is
-for where the other way fails.
+The condition number of AᵀA is the square of that of A. In an open chain of about ten thousand frames or more, no digits
+of the relative position of its ends remain. Householder reflections, node by node, work on A itself. They take several
+times as long, so they are used only where Cholesky fails.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from smalti.sparse.pattern import Indices, Pattern
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Equations A x ≈ b, in groups of r rows that concern one or two nodes each."""
+    """Equations A x ≈ b in groups of r rows; each group concerns one or two nodes."""
 
     ends: Indices  # (g, 2): the nodes, -1 for none
     first: Blocks  # (g, r, k)
@@ -31,7 +31,7 @@ class Rows:
 def factorise_rows(pattern: Pattern, rows: Rows) -> tuple[BlockCholesky, Blocks]:
     """Return the factor of AᵀA and the least-squares solution (n, k, m), nodes in their own order."""
     nodes, k, m = pattern.nodes, rows.first.shape[2], rows.right.shape[2]
-    place = np.append(pattern.place, nodes)[rows.ends]  # nodes for none
+    place = np.append(pattern.place, nodes)[rows.ends]  # `nodes` stands for none
     owner = place.min(axis=1)
     by_owner = np.argsort(owner, kind="stable")
     start = np.searchsorted(owner[by_owner], np.arange(nodes + 1))
@@ -79,7 +79,7 @@ def _eliminate(
     """Write the factor, and Qᵀb into `reduced`; return the column where it fails, or -1."""
     nodes, r, k = len(parent), first.shape[1], first.shape[2]
     m = right.shape[2]
-    # What a column leaves to its parent: an upper triangle over the rows of the column, and its right-hand sides.
+    # What a column passes to its parent: an upper triangle over the rows of the column, and its right-hand sides.
     rest = np.zeros(rest_start[-1])
     rest_rows = np.zeros(nodes, dtype=np.int64)
     first_child = np.full(nodes, -1, dtype=np.int64)
@@ -132,7 +132,7 @@ def _eliminate(
             if front[a, a] < 0.0:
                 for b in range(a, size + m):
                     front[a, b] = -front[a, b]
-        # L is the transpose of what stands here.
+        # L is the transpose of this triangle.
         for b in range(k):
             pivot_inverse[column, b, b] = 1.0 / front[b, b]
             for a in range(b + 1, k):
@@ -167,7 +167,7 @@ def _triangulate(front: Blocks, columns: int) -> None:
             continue
         head = front[c, c]
         front[c, c] = head + math.copysign(length, head)
-        scale = length * (length + abs(head))  # half the squared length of the reflection's vector
+        scale = length * (length + abs(head))  # half the squared length of the Householder vector
         for b in range(c + 1, width):
             total = 0.0
             for a in range(c, rows):

@@ -1,9 +1,11 @@
-"""Where the Cholesky factor of a sparse matrix of blocks has blocks.
+"""The elimination order and the sparsity pattern of the Cholesky factor of a matrix of blocks.
 
-Frames between two loops only pass on what their neighbours know: every second of them is eliminated first, then every
-second of those left, and so on, until each stretch of the chain is one edge between the *knots* where loops begin and
-end. Of the knots, those with few neighbours go first, as many at a time as do not touch each other. The factor stays
-about as sparse as the matrix, and the elimination tree shallow: what is asked of one frame passes through few columns.
+Frames between two loops have only their two neighbours in the chain. Every second of them is eliminated first, then
+every second of the rest, and so on, until each stretch of the chain is one edge between the *knots* where loops begin
+and end. Of the knots, those with few neighbours are eliminated first, as many per round as are not adjacent. The factor
+stays about as sparse as the matrix, and the elimination tree is shallow: the elimination path of a frame is short.
+
+`Pattern` holds the result. The elimination order comes next, then the symbolic factorisation.
 """
 
 from __future__ import annotations
@@ -18,23 +20,24 @@ from smalti.compiled import compiled
 Indices = NDArray[np.int64]
 
 MORE_NEIGHBOURS, SHARE_OF_A_ROUND = 1, 10
-"""Knots with so many neighbours more than the fewest go in the same round, and one in so many has to: the tree is
-shallower for a little fill. By fewest neighbours alone, a ladder would be eaten up from its ends."""
+"""Knots with at most so many neighbours more than the fewest are eliminated in the same round, and at least about one
+in so many is eligible. The tree is shallower at the price of a little fill. With the fewest neighbours alone, a ladder
+would be eliminated from its ends."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pattern:
-    """Where the factor of a matrix with these edges has blocks; columns in elimination order."""
+    """The pattern of the factor of a matrix with these edges; columns are in elimination order."""
 
     nodes: int
-    place: Indices  # node -> its place in the elimination order
-    node_at: Indices  # place -> node
+    place: Indices  # node -> column, its place in the elimination order
+    node_at: Indices  # column -> node
     edges: Indices  # (e, 2) nodes, as given
     edge_slot: Indices  # (e,) slot of each edge's block
     edge_flipped: NDArray[np.bool_]  # (e,) whether the edge's first node is the row of its slot
     column_start: Indices  # slots of column c: column_start[c] to column_start[c + 1]
     slot_row: Indices  # row of each slot, ascending within a column
-    row_start: Indices  # the same by rows
+    row_start: Indices  # the same slots by rows
     row_column: Indices
     row_slot: Indices
     parent: Indices  # of each column in the elimination tree, -1 at a root
@@ -43,7 +46,7 @@ class Pattern:
     def of(cls, nodes: int, edges: Indices, last: int = 0) -> Pattern:
         """Analyse a matrix of `nodes` block rows with off-diagonal blocks at `edges` (e, 2).
 
-        So many of the `last` nodes are joined to many others and eliminated after them.
+        The `last` nodes, counted from the end, have many neighbours and are eliminated last.
         """
         inner = nodes - last
         node_at = _elimination_order(inner, edges[(edges < inner).all(axis=1)])
@@ -77,22 +80,22 @@ def _elimination_order(nodes: int, edges: Indices) -> Indices:
     degree = np.bincount(edges.ravel(), minlength=nodes)
     consecutive = np.abs(edges[:, 0] - edges[:, 1]) == 1
     to_neighbours = np.bincount(edges[consecutive].ravel(), minlength=nodes)
-    passing_on = (degree == 2) & (to_neighbours == 2)
+    interior = (degree == 2) & (to_neighbours == 2)
     numbers = np.arange(nodes, dtype=np.int64)
-    last_knot = np.maximum.accumulate(np.where(passing_on, -1, numbers))
+    last_knot = np.maximum.accumulate(np.where(interior, -1, numbers))
     within = numbers - last_knot  # 1, 2, … within a stretch, 0 at a knot
     level = within & -within  # the largest power of two that divides the number
-    stretches = numbers[passing_on][np.argsort(level[passing_on], kind="stable")]
-    knots = numbers[~passing_on]
-    # A stretch that was eliminated joins the knots at its two ends.
-    between = passing_on[edges].any(axis=1)
+    stretches = numbers[interior][np.argsort(level[interior], kind="stable")]
+    knots = numbers[~interior]
+    # Eliminating a stretch joins the knots at its two ends.
+    between = interior[edges].any(axis=1)
     joined = np.column_stack([knots[:-1], knots[1:]])[np.diff(knots) > 1]
     between_knots = np.searchsorted(knots, np.concatenate([edges[~between], joined]))
     return np.concatenate([stretches, knots[_fewest_neighbours_order(len(knots), between_knots)]])
 
 
 def _fewest_neighbours_order(nodes: int, edges: Indices) -> Indices:
-    """Eliminate nodes of few neighbours that do not touch each other, join their neighbours, and so on."""
+    """Return an order by few neighbours: per round, eliminate nodes that are not adjacent and join their neighbours."""
     neighbours: list[set[int]] = [set() for _ in range(nodes)]
     for first, second in edges.tolist():
         neighbours[first].add(second)
@@ -125,7 +128,7 @@ def _analyse(nodes: int, start: Indices, after: Indices) -> tuple[Indices, Indic
     parent = np.full(nodes, -1, dtype=np.int64)
     first_child = np.full(nodes, -1, dtype=np.int64)
     next_sibling = np.full(nodes, -1, dtype=np.int64)
-    seen = np.full(nodes, -1, dtype=np.int64)
+    marked = np.full(nodes, -1, dtype=np.int64)
     count = 0
     for column in range(nodes):
         if count + nodes > len(rows):
@@ -136,16 +139,16 @@ def _analyse(nodes: int, start: Indices, after: Indices) -> tuple[Indices, Indic
         first = count
         for t in range(start[column], start[column + 1]):
             row = after[t]
-            if seen[row] != column:
-                seen[row] = column
+            if marked[row] != column:
+                marked[row] = column
                 rows[count] = row
                 count += 1
         child = first_child[column]
         while child >= 0:
             for t in range(column_start[child], column_start[child + 1]):
                 row = rows[t]
-                if row != column and seen[row] != column:
-                    seen[row] = column
+                if row != column and marked[row] != column:
+                    marked[row] = column
                     rows[count] = row
                     count += 1
             child = next_sibling[child]
@@ -160,7 +163,7 @@ def _analyse(nodes: int, start: Indices, after: Indices) -> tuple[Indices, Indic
 
 @compiled
 def _sort(values: Indices, first: int, last: int) -> None:
-    """Sort a few values in place; most are in order already."""
+    """Sort a few values in place by insertion; most are in order already."""
     for n in range(first + 1, last):
         value, at = values[n], n
         while at > first and values[at - 1] > value:

@@ -1,7 +1,7 @@
-"""The blocks of an inverse where the matrix has blocks, for the price of one more factorisation.
+"""The blocks of the inverse at the pattern of the matrix, for about the cost of one more factorisation.
 
-Going back from the last node to the first, Takahashi's recursion: with column j below its pivot D and W = L_sj L_jj⁻¹
-for the rows s of the column,
+Takahashi's recursion goes from the last node to the first. With D the pivot of column j, s the rows below it and
+W = L_sj L_jj⁻¹,
 
     Σ_sj = -Σ_ss W,      Σ_jj = D⁻¹ - Wᵀ Σ_sj.
 """
@@ -41,7 +41,7 @@ def _invert_in_pattern(
     for column in range(nodes):
         largest = max(largest, column_start[column + 1] - column_start[column])
     diagonal = np.empty((nodes, k, k))
-    # Rows that are zero in the factor are zero here.
+    # Rows that are zero in the factor stay zero here.
     below = np.zeros((len(slot_row), k, k))
     w = np.empty((largest, k, k))  # -W
     for column in range(nodes - 1, -1, -1):

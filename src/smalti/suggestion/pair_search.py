@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled, compiled_parallel, prange, threads_for
-from smalti.engine.relative_position import PairCentres, centre_seen
+from smalti.engine.relative_position import PairCentres, projected_centre
 from smalti.geometry.outline import Outline
 from smalti.overlap.external_model import PairwiseModel
 from smalti.records import Homographies, PairNumbers, pair_key
@@ -217,9 +217,9 @@ def _bound_pairs(
         i, j = pairs[n, 0], pairs[n, 1]
         forth = deviation[stretch_of[i], stretch_of[j]]
         back = deviation[stretch_of[j], stretch_of[i]]
-        x, y = centre_seen(maps, inverses, i, j)
+        x, y = projected_centre(maps, inverses, i, j)
         total = _bound_one(x * unit, y * unit, forth[0], forth[1], width, height, reach)
-        x, y = centre_seen(maps, inverses, j, i)
+        x, y = projected_centre(maps, inverses, j, i)
         result[n] = 0.5 * (total + _bound_one(x * unit, y * unit, back[0], back[1], width, height, reach))
     return result
 

@@ -20,7 +20,7 @@ from scipy.special import gammaincinv
 from smalti.engine.covariance import Covariance
 from smalti.engine.estimate import Estimate
 from smalti.engine.row_covariance import LEAST_CHECKED
-from smalti.engine.variance_components import CHAIN, MATCHER, scatter
+from smalti.engine.variance_components import CHAIN, MATCHER, landmark_noise
 from smalti.overlap.external_model import PairwiseModel, combine
 from smalti.records import PairNumbers, pair_key
 from smalti.suggestion.candidates import CandidatePairs
@@ -90,7 +90,7 @@ class Prediction:
         irreducible = misfit + LEAST_ERROR_PX**2
         square = calibration(state) * by_links + irreducible
         # The squared error is a sum of squared normal variables, close to a gamma variable of the same moments.
-        of_model = MODEL_VARIANCE + OF_GROWTH * math.log(state.knowledge.growth) ** 2 + misfit / square
+        of_model = MODEL_VARIANCE + OF_GROWTH * math.log(state.noise_model.growth) ** 2 + misfit / square
         shape = 1.0 / (expected_gain.variation + state.noise_variance + of_model)
         bound = math.sqrt(square * float(gammaincinv(shape, CONFIDENCE)) / shape + conservative - by_links)
         return cls(math.sqrt(square), bound, expected_gain, math.sqrt(irreducible))
@@ -134,7 +134,7 @@ def calibration(state: Estimate) -> float:
     independent noise of the same size.
     """
     loops = state.groups != CHAIN
-    left = np.eye(state.check.known.shape[1]) - state.check.known[loops]
+    left = np.eye(state.check.fitted_covariance.shape[1]) - state.check.fitted_covariance[loops]
     values, vectors = np.linalg.eigh(left)
     checked = values > LEAST_CHECKED
     values = np.where(checked, values, 1.0)
@@ -154,11 +154,11 @@ def misfit_px(state: Estimate) -> float:
     """
     system = state.system
     by_matcher = np.flatnonzero(state.groups == MATCHER)
-    noise = state.knowledge.noise[MATCHER] if len(by_matcher) else state.local_noise
+    noise = state.noise_model.noise[MATCHER] if len(by_matcher) else state.local_noise
     chosen = [system.links[n] for n in (by_matcher if len(by_matcher) else system.every)]
     # The variance of a pair's map where its landmarks are; some landmarks of dense registration have almost no weight.
     variance = float(np.median([link.rank / np.sum(1.0 / link.sigma**2) for link in chosen]))
-    return state.outline.unit * math.sqrt(max(noise**2 - scatter(system) ** 2, 0.0) * variance)
+    return state.outline.unit * math.sqrt(max(noise**2 - landmark_noise(system) ** 2, 0.0) * variance)
 
 
 def squared_errors(view: View) -> tuple[float, float]:
@@ -181,7 +181,9 @@ def squared_errors(view: View) -> tuple[float, float]:
         return float(np.sum(factor**2 * np.trace(covariances, axis1=1, axis2=2))) / POINTS
 
     square = mean_square(view.estimate.covariance)
-    return square, square if view.estimate.doubt is None else mean_square(view.estimate.conservative_covariance)
+    return square, square if view.estimate.variance_inflation is None else mean_square(
+        view.estimate.conservative_covariance
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -93,7 +93,7 @@ class World:
         mosaic_from_frame = maps.mosaic_from_frame
         i_from_j = np.linalg.inv(mosaic_from_frame)[i] @ mosaic_from_frame[j]
         points_j = CONTROL_POINTS[point]
-        mapped = maps.lens.bend(apply_map(i_from_j, maps.lens.straighten(points_j)[:, None])[:, 0])
+        mapped = maps.lens.distort(apply_map(i_from_j, maps.lens.undistort(points_j)[:, None])[:, 0])
         off = mapped - points_j - self.positions[j] + self.positions[i]
         return float(np.sqrt(np.mean(np.sum(off**2, axis=1))))
 

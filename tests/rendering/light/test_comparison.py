@@ -39,7 +39,7 @@ def test_points_of_frames_seen_through_a_lens_are_one_place_of_the_scene(tmp_pat
     reader = Frames({number: frame_of(matrix, WIDTH, HEIGHT, lens) for number, matrix in world.items()})
     comparison = compared(tmp_path, world, [(0, 1), (1, 5)], reader=reader, lens=lens)
     assert len(comparison.pair) > 40
-    for (i, j), points in zip(comparison.pair.tolist(), lens.straighten(comparison.points), strict=True):
+    for (i, j), points in zip(comparison.pair.tolist(), lens.undistort(comparison.points), strict=True):
         np.testing.assert_allclose(mapped(world[i], *points[0]), mapped(world[j], *points[1]), atol=1e-6)
     assert abs(comparison.logs[:, 0, :2] - comparison.logs[:, 1, :2]).max() < 0.1
 

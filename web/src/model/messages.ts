@@ -1,6 +1,6 @@
 // Made from src/smalti/annotation/messages.py by python -m smalti.server.typescript --write: do not edit.
 
-/** Who gave an answer. A person's word is never held back, only questioned. */
+/** Who gave an answer. A person's answer is never rejected, only questioned. */
 export type Author = "matcher" | "person";
 
 /** What an agent says about a pair. */
@@ -132,7 +132,7 @@ export interface Sheets {
   height: number;
 }
 
-/** The lens: `Lens.straighten` maps a distorted pixel to x (1 + k1|x|² + k2|x|⁴). */
+/** The lens: `Lens.undistort` maps a distorted pixel to x (1 + k1|x|² + k2|x|⁴). */
 export interface LensNumbers {
   centre_x: number;
   centre_y: number;

@@ -156,7 +156,7 @@ def _cells(
     cells = np.stack([rows.ravel(), columns.ravel()], axis=1)
     points = low + step * cells[:, ::-1]
     undistorted = project_points(invert_homographies(mosaic_from_frame), points)
-    in_frame = np.rint(lens.bend(undistorted)).astype(np.int64)
+    in_frame = np.rint(lens.distort(undistorted)).astype(np.int64)
     height, width = weights.shape[0] - 2, weights.shape[1] - 2
     inside = (in_frame >= 0).all(axis=1) & (in_frame[:, 0] < width) & (in_frame[:, 1] < height)
     cells, in_frame = cells[inside], in_frame[inside]
