@@ -37,8 +37,8 @@ WORTH_SHARING = 2000.0
 """Microseconds of work from which on it is shared: waking another thread takes time, on a busy machine a lot of it."""
 
 NOT_KEPT = (
-    "compiled code cannot be kept, so every start takes a minute longer: neither the folder of the package nor the "
-    "cache of the user can be written; set NUMBA_CACHE_DIR to a folder that can"
+    "compiled code cannot be saved, so every start takes a minute longer: the package folder and your cache folder are "
+    "not writable; set NUMBA_CACHE_DIR to a folder that is"
 )
 
 

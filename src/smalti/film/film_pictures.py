@@ -82,7 +82,7 @@ MARGIN = 0.45
 """Beside the words, likewise."""
 
 CHAIN = "chain only"
-LONGEST_NUMBER = "0000 px off"
+LONGEST_NUMBER = "0000 px error"
 
 
 class Caption:
@@ -129,7 +129,7 @@ def describe_step(story: Story, before: State, after: State) -> str:
 
 def say_off(off_px: float) -> str:
     """Return by how much the mosaic misses the loops, in words as short as it is large."""
-    return f"{off_px:.0f} px off" if off_px >= 9.95 else f"{off_px:.1f} px off"
+    return f"{off_px:.0f} px error" if off_px >= 9.95 else f"{off_px:.1f} px error"
 
 
 def _font(size: float) -> ImageFont.FreeTypeFont:

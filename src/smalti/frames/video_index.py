@@ -145,9 +145,9 @@ def _tabulate(path: Path, video: OpenedVideo) -> FrameTable:
     for packet in video.demux():
         stamp = packet.pts
         if stamp is None:
-            raise InputError(f"{path}: its frames carry no times; convert it to MP4 or MKV")
+            raise InputError(f"{path}: its frames have no times; convert it to MP4 or MKV")
         if stamp in sizes:
-            raise InputError(f"{path}: several of its frames carry the same time; convert it to MP4 or MKV")
+            raise InputError(f"{path}: several of its frames have the same time; convert it to MP4 or MKV")
         sizes[stamp] = packet.size
         stop = max(stop, stamp + (packet.duration or 0))
         if packet.is_discard:  # what the editor of the video cut away is decoded, but not shown

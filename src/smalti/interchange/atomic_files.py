@@ -68,9 +68,7 @@ def naming(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or error
-        raise OutputError(
-            f"{path}: cannot be written ({reason}): choose a folder you may write to, with room"
-        ) from error
+        raise OutputError(f"{path}: cannot be written ({reason}): choose a writable folder with free space") from error
 
 
 class Spool:
@@ -160,4 +158,6 @@ def write_text(path: Path, text: str) -> None:
     except OSError as error:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
-        raise OutputError(f"{path}: cannot be written ({error.strerror}); make room or check the rights") from None
+        raise OutputError(
+            f"{path}: cannot be written ({error.strerror}); free disk space or check the permissions"
+        ) from None

@@ -85,7 +85,7 @@ class PaperLoop(AnsweredLoop[AffineLink]):
             external = NoExternalModel(frames)
         spoken_of = pairwise(external).frames
         if spoken_of != frames:
-            raise ModelError(f"the external model speaks of {spoken_of} frames, the sequence has {frames}")
+            raise ModelError(f"the external model has {spoken_of} frames, the sequence has {frames}")
         return cls(
             first=haralick,
             chain={landmarks.pair: landmarks for landmarks in chain},

@@ -199,7 +199,7 @@ def _check_replaceable_zarr(path: Path) -> None:
 def writer_for(path: Path) -> Writer:
     """Choose by the name's extension who writes it."""
     if path.suffix.lower() not in WRITERS:
-        raise UsageError(f"{path}: a mosaic is written as one of {', '.join(WRITERS)}: choose such a name")
+        raise UsageError(f"{path}: a mosaic is written as one of {', '.join(WRITERS)}: choose such an ending")
     return WRITERS[path.suffix.lower()]
 
 
