@@ -188,7 +188,7 @@ def test_ctrl_c_while_it_prepares_says_that_the_command_goes_on(any_page, monkey
             main(["annotate", "-q", "--no-browser", "nowhere.mp4"])
     else:
         assert main(["annotate", "-q", "--no-browser", "nowhere.mp4"]) == ends
-    assert one_line(capfd) == "smalti: interrupted; the same command goes on where it stopped\n"
+    assert one_line(capfd) == "smalti: interrupted; run the same command to continue\n"
 
 
 def test_the_options_reach_the_session(any_page, monkeypatch, capfd):

@@ -116,7 +116,7 @@ def test_a_database_of_something_else_is_refused(tmp_path):
     with closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE bookmark (address TEXT)")
         other.commit()
-    assert "not a project's file" in refusal(path)
+    assert "not a project file" in refusal(path)
 
 
 def test_a_file_cut_short_is_refused(tmp_path):

@@ -179,8 +179,8 @@ def test_a_frame_without_a_field_is_refused():
     ("settings", "reason"),
     [
         (DenseSettings(least_excess=1e6), "chance"),
-        (DenseSettings(least_likeness=0.99), "alike by"),
-        (DenseSettings(largest_sigma_px=1e-3), "known to"),
+        (DenseSettings(least_likeness=0.99), "similarity"),
+        (DenseSettings(largest_sigma_px=1e-3), "known only to"),
         (DenseSettings(largest_disagreement_px=1e-6), "disagree"),
         (DenseSettings(plausible=FitSettings(largest_stretch=1.0)), "stretches"),
     ],

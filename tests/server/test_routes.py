@@ -100,7 +100,7 @@ def test_a_wrong_method_is_explained(world):
     answer = world[0].get("/api/undo")
     assert answer.status_code == 405
     assert answer.headers["allow"] == "POST"
-    assert "cannot be asked in that way" in answer.json()["explanation"]
+    assert "does not accept this kind of request" in answer.json()["explanation"]
 
 
 def test_a_fault_of_ours_is_admitted_without_its_details():
