@@ -146,7 +146,7 @@ def test_every_frame_has_its_row_with_its_place(page):
 def test_time_settings_version_and_convention_are_told(page):
     assert [(row["stage"], row["time"]) for row in page.rows("Time spent in each stage, over all sessions")] == [
         ("reading the frames, finding keypoints", "3.9 s"),
-        ("asking", "2 min"),
+        ("asking questions", "2 min"),
         ("all", "2 min"),
     ]
     settings = {row["setting"]: row["value"] for row in page.rows("Settings of the build")}
