@@ -59,7 +59,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = _Parser(
-        prog="smalti", description="Build mosaics from videos and images, with few questions."
+        prog="smalti", description="Build mosaics from videos and images. Values in brackets are defaults."
     )
     parser.add_argument("--version", action="version", version=f"smalti {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")

@@ -10,9 +10,9 @@ const question = { i: 0, j: 9, suggested: true, ...reasons } as Question;
 
 describe("words", () => {
   it("say how good the mosaic is and how far the target", () => {
-    expect(errorSummary(state, forecast)).toBe("error ± 4.2 px · target 2.0 px · about 6 more answers · 4 answers given");
-    expect(errorSummary(state, { ...forecast, more: 50, more_is_bound: true })).toContain("more than 50 more answers");
-    expect(errorSummary({ ...state, target_px: null }, forecast)).toBe("error ± 4.2 px · 4 answers given");
+    expect(errorSummary(state, forecast)).toBe("error ± 4.2 px · target 2.0 px · 4 answers, about 6 more");
+    expect(errorSummary(state, { ...forecast, more: 50, more_is_bound: true })).toContain("4 answers, more than 50 more");
+    expect(errorSummary({ ...state, target_px: null }, forecast)).toBe("error ± 4.2 px · 4 answers");
     expect(errorSummary({ ...state, predicted_px: 1.5, target_met: true }, forecast)).toContain("target reached");
   });
 

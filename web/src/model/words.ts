@@ -25,10 +25,10 @@ export function errorSummary(state: State, forecast: Forecast | null): string {
   if (state.predicted_px !== null) parts.push(`error ± ${px(state.predicted_px)} px`);
   if (state.target_px !== null) parts.push(`target ${px(state.target_px)} px`);
   if (state.parts > 1) parts.push(`${state.parts} separate parts`);
-  const more = moreAnswers(state, forecast);
-  if (more !== null) parts.push(more);
   const { yes, no, unsure } = state.counts;
-  parts.push(`${plural(yes + no + unsure, "answer")} given`);
+  const answers = plural(yes + no + unsure, "answer");
+  const more = moreAnswers(state, forecast);
+  parts.push(more === null ? answers : `${answers}, ${more}`);
   return parts.join(" · ");
 }
 
@@ -41,7 +41,7 @@ function moreAnswers(state: State, forecast: Forecast | null): string | null {
   if (state.target_px === null) return null;
   if (isTargetReached(state)) return "target reached";
   if (forecast === null || forecast.more === null) return null;
-  return forecast.more_is_bound ? `more than ${forecast.more} more answers` : `about ${forecast.more} more answers`;
+  return forecast.more_is_bound ? `more than ${forecast.more} more` : `about ${forecast.more} more`;
 }
 
 /** Say why a pair is shown. */
