@@ -64,7 +64,7 @@ def test_a_full_disk_is_an_error_in_one_line_and_leaves_no_half_answer(tmp_path)
     assert seen_after == kept
     assert str(path) in message
     assert "cannot be written" in message
-    assert "make room" in message
+    assert "free disk space" in message
     assert whole_answers(path) == int(kept)
     with closing(Store.open(path)) as store:
         store.keep_answer(yes(900, 901))

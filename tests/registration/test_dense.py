@@ -193,7 +193,7 @@ def test_each_doubt_has_its_reason(settings, reason):
     assert reason in answer.reason
 
 
-@pytest.mark.parametrize(("least", "reason"), [(0.5, "the frames share 48%"), (0.99, "nowhere near")])
+@pytest.mark.parametrize(("least", "reason"), [(0.5, "the frames share 48%"), (0.99, "near the expected place")])
 def test_too_small_an_overlap_is_refused(least, reason):
     pair = NEIGHBOURS[0]
     answer = registered(pair, true_map(pair), 3.0, DenseSettings(least_shared=least))

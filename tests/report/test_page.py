@@ -103,10 +103,7 @@ def test_what_was_asked_is_counted_by_role(page):
         "all": ["10", "8", "1", "1", "1"],
     }
     assert "the budget was spent" in page.part("asked").text
-    assert (
-        "links of the chain 1.25 times and other links of the matcher 0.88 times as much."
-        in page.part("asked").text
-    )
+    assert "links of the chain 1.25 times and other links of the matcher 0.88 times as much." in page.part("asked").text
 
 
 def test_every_answer_has_its_row_with_its_numbers(project, page):
