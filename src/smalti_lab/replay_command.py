@@ -81,7 +81,7 @@ def as_table(replayed: Replay) -> str:
         "",
         *_rows("predicted error, px", orders, lambda step: step.predicted_error_px),
         _needed(
-            f"stays within {FACTOR:g} × the final after",
+            f"stays within {FACTOR:g} × the last after",
             [order.answers_until_predicted(FACTOR * end_px) for order in orders],
         ),
         "",
