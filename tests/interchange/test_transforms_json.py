@@ -38,7 +38,15 @@ def place_of(matrix: list[list[float]], x: float, y: float) -> tuple[float, floa
 
 def test_the_convention_states_direction_axes_and_origin(content):
     said = content["convention"]
-    for word in ("mosaic_from_frame", "3x3", "divide by the third", "x points right", "y points down", "(0, 0)", "reference"):
+    for word in (
+        "mosaic_from_frame",
+        "3x3",
+        "divide by the third",
+        "x points right",
+        "y points down",
+        "(0, 0)",
+        "reference",
+    ):
         assert word in said
 
 

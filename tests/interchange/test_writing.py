@@ -53,7 +53,9 @@ def test_a_full_disk_leaves_the_old_file_and_no_rest(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(Path, "write_text", write_half)
-    with pytest.raises(OutputError, match=r"table\.csv: cannot be written \(No space left on device\); free disk space"):
+    with pytest.raises(
+        OutputError, match=r"table\.csv: cannot be written \(No space left on device\); free disk space"
+    ):
         write_text(path, "after")
     assert path.read_text() == "before"
     assert names(tmp_path) == ["table.csv"]
