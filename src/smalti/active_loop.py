@@ -136,7 +136,7 @@ class ActiveLoop(AnsweredLoop[Link]):
             external = NoExternalModel(frames)
         known = pairwise(external).frames
         if known != frames:
-            raise ModelError(f"the external model speaks of {known} frames, the sequence has {frames}")
+            raise ModelError(f"the external model has {known} frames, the sequence has {frames}")
         lens_root = None
         if lens is None:
             lens = Lens(outline)

@@ -41,8 +41,8 @@ LEAST_PARALLEL_MICROSECONDS = 2000.0
 """Less work than this runs on one thread: waking others takes time, a lot of it on a busy machine."""
 
 NOT_CACHED = (
-    "compiled code cannot be kept, so every start takes a minute longer: neither the folder of the package nor the "
-    "cache of the user can be written; set NUMBA_CACHE_DIR to a folder that can"
+    "compiled code cannot be saved, so every start takes a minute longer: the package folder and your cache folder are "
+    "not writable; set NUMBA_CACHE_DIR to a folder that is"
 )
 
 

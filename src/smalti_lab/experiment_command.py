@@ -22,50 +22,52 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser = commands.add_parser(
         "experiment",
         help="compare strategies on synthetic worlds and on a real sequence",
-        description="Run synthetic experiments (raster and circle are the paper's) and one with real frames "
-        "(caliterra, found by SMALTI_DATA) with several strategies and seeds, and write curves.csv, summary.json and "
-        "figures. `smalti experiment raster circle --out DIR` is the paper's full study.",
+        description="Compare strategies with several seeds. Most experiments are synthetic; raster and circle are from "
+        "the paper. caliterra has real frames, in the folder SMALTI_DATA. The results are curves.csv, summary.json and "
+        "figures. `smalti experiment raster circle --out DIR` repeats the study of the paper.",
     )
     parser.add_argument("experiments", nargs="+", metavar="EXPERIMENT", help=f"one or more of {', '.join(EXPERIMENTS)}")
-    parser.add_argument(
-        "--frames", type=int, metavar="N", help="length of the sequence (1000; wander 600, caliterra its 75)"
-    )
-    parser.add_argument("--queries", type=int, default=50, metavar="Q", help="questions a run (50)")
-    parser.add_argument("--seeds", default="1,2,3,4,5", metavar="S,S,…", help="one run a seed (1,2,3,4,5)")
+    parser.add_argument("--frames", type=int, metavar="N", help="number of frames (1000; wander 600, caliterra 75)")
+    parser.add_argument("--queries", type=int, default=50, metavar="Q", help="questions per run (50)")
+    parser.add_argument("--seeds", default="1,2,3,4,5", metavar="S,S,…", help="one run for each seed (1,2,3,4,5)")
     parser.add_argument(
         "--strategies",
         default=",".join(DEFAULT_STRATEGIES),
         metavar="NAME,NAME,…",
-        help=f"of {', '.join(STRATEGIES)} ({','.join(DEFAULT_STRATEGIES)}): smalti's own method, the others with the "
-        "paper's; the first sets the error to be reached",
+        help=f"names from {', '.join(STRATEGIES)}; all but smalti use the engine of the paper; the first one sets "
+        f"the error that the others must reach ({','.join(DEFAULT_STRATEGIES)})",
     )
     parser.add_argument(
         "--family",
         metavar="NAME",
-        help=f"maps: {', '.join(FAMILIES)}, rigid and projective of smalti alone (affine; of smalti on real "
-        "frames projective)",
+        help=f"how a frame may move and deform: {', '.join(FAMILIES)}; rigid and projective only with smalti "
+        "(affine; projective for smalti on real frames)",
     )
     parser.add_argument(
         "--appearance",
         default="own",
         metavar="KIND",
-        help=f"what methods know about appearance: {', '.join(APPEARANCES)} (own)",
+        help=f"appearance model that the strategies use: {', '.join(APPEARANCES)} (own)",
     )
     parser.add_argument(
-        "--chain-noise", type=float, default=1.0, metavar="F", help="real noise of the chain over what it says (1)"
+        "--chain-noise",
+        type=float,
+        default=1.0,
+        metavar="F",
+        help="real noise of the chain, divided by the noise that it states (1)",
     )
-    parser.add_argument("--batch", type=int, default=1, metavar="K", help="questions asked before the next choice (1)")
+    parser.add_argument("--batch", type=int, default=1, metavar="K", help="questions per choice (1)")
     parser.add_argument(
         "--out",
         type=Path,
         required=True,
         metavar="DIR",
-        help="where the results go; a folder each in there if there are several experiments",
+        help="folder for the results; each of several experiments gets a folder in it",
     )
     parser.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, metavar="J", help="runs side by side (all cores)"
+        "--jobs", type=int, default=os.cpu_count() or 1, metavar="J", help="number of runs at the same time (all cores)"
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress bar, no closing words")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no progress bar and no summary")
     parser.set_defaults(run=run)
 
 
@@ -104,7 +106,7 @@ def run(options: argparse.Namespace) -> None:
     for folder in studies:
         make_folder(folder)
     count = sum(len(settings.runs) for settings in studies.values())
-    first = "starting (compiles for half a minute on first use; caliterra matches all its pairs, some minutes)"
+    first = "starting (the first use compiles for half a minute; caliterra first matches all pairs, for minutes)"
     with tqdm(
         total=count * options.queries, unit="question", desc=first, disable=options.quiet, dynamic_ncols=True
     ) as bar:
@@ -119,7 +121,7 @@ def run(options: argparse.Namespace) -> None:
         for folder, settings in studies.items():
             print(f"{settings.experiment}\n{_closing_words(summarise(settings, runs[folder]))}\n")
         where = ", ".join(map(str, studies))
-        print(f"{len(written)} files in {where}: curves.csv, summary.json and the figures, rmsd.png first")
+        print(f"{len(written)} files in {where}: curves.csv, summary.json and figures; look at rmsd.png first")
 
 
 def _whole_numbers(text: str) -> tuple[int, ...]:

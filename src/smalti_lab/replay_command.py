@@ -18,10 +18,10 @@ FACTOR, NEAR_PX = 1.5, 2.0
 """Factor on the predicted error after all answers; distance to the final mosaic. Below both, answers change little."""
 
 CLOSING_WORDS = """\
-There is no ground truth: the final mosaic is the one after all answers, as they were given. The difference to it is the
-RMS distance between where the two put what overlapping frames share; whoever asks, the mosaic is that of homographies.
-The predicted error is each method's own. No strategy could ask what was never answered: on its own it might have chosen
-other pairs."""
+There is no ground truth. The final mosaic is the one after all answers, in the order in which they were given. The
+difference is the RMS distance between the two mosaics, measured where linked frames overlap. All mosaics here use
+homographies. Each method predicts its own error. A strategy can only ask pairs that were answered. Alone, it might have
+chosen other pairs."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -29,17 +29,17 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser = commands.add_parser(
         "replay",
         help="compare strategies on a project's own answers",
-        description="Ask the answered questions of a project again, in the order in which each strategy would have "
-        "asked them, and show how soon the mosaic gets to where it ended. The project stays as it is.",
+        description="Ask the answered questions of a project again, in the order that each strategy would choose. "
+        "Show after how many answers the mosaic is close to the final one. The project does not change.",
     )
-    parser.add_argument("project", type=Path, metavar="DIR", help="a project's folder")
+    parser.add_argument("project", type=Path, metavar="DIR", help="project folder")
     parser.add_argument(
         "--strategies",
         metavar="NAME,NAME,…",
-        help="as for smalti experiment: smalti, or any of the paper's (paper,smalti)",
+        help="names as in smalti experiment (paper,smalti)",
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where to write replay.csv and replay.png")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress bars")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for replay.csv and replay.png")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no progress bars")
     parser.set_defaults(run=run, resumes=False)
 
 
@@ -88,7 +88,9 @@ def as_table(replayed: Replay) -> str:
     ]
     for order in orders:
         if len(order.steps) <= len(given):
-            lines.append(f"{order.name} has no more to ask after {len(order.steps) - 1} of the {len(given)} answers.")
+            lines.append(
+                f"{order.name} has no useful question left after {len(order.steps) - 1} of the {len(given)} answers."
+            )
     return "\n".join([*lines, CLOSING_WORDS])
 
 

@@ -51,7 +51,7 @@ def _draw(replay: Replay) -> Figure:
     _draw_curves(right, replay, "predicted_error_px", "predicted error")
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
     count = len(replay.as_asked.steps) - 1
-    figure.suptitle(f"the same {count} answers in other orders; the final mosaic, after all of them, is not the truth")
+    figure.suptitle(f"the same {count} answers in other orders; the final mosaic is not ground truth")
     return figure
 
 

@@ -178,8 +178,8 @@ def recollect(project: Project) -> Recollection:
     appearance = project.cache.array("signatures")
     if appearance is None:
         raise ProjectError(
-            f"{project.folder}: the looks of its frames are not in its folder cache; run smalti build or smalti "
-            "annotate as before, which computes them"
+            f"{project.folder}: the appearance of its frames is not in its cache folder; run the same smalti build "
+            "or smalti annotate command again, which computes it"
         )
     questions = Questions(project.store, lambda role: _Nobody(project.folder), used)
     longest_baseline = LONGEST_BASELINE if project.store.fact("registered_by") == PIXELS else 0

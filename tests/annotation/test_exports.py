@@ -156,7 +156,7 @@ def test_an_exported_project_carries_its_results_but_no_cache(finished, tmp_path
 
 @pytest.mark.parametrize(
     ("plan", "words"),
-    [(Plan(), "are those of all answers"), (Plan(is_finished=False), "Answers were given since")],
+    [(Plan(), "include all answers"), (Plan(is_finished=False), "do not include the newest answers")],
     ids=["finished", "outdated"],
 )
 def test_the_readme_says_how_to_open_the_project_and_whether_the_mosaic_is_of_all_answers(tmp_path, plan, words):

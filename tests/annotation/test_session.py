@@ -152,13 +152,13 @@ def test_landmarks_that_are_off_are_kept_but_do_not_count(session):
 @pytest.mark.parametrize(
     ("sheet", "words"),
     [
-        ([], "needs a landmark"),
+        ([], "needs at least one landmark"),
         ([Landmark(x_i=-x, y_i=y, x_j=x, y_j=y) for x, y in ((0, 0), (50, 0), (0, 50))], "mirrored"),
         ([Landmark(x_i=x + 400, y_i=y, x_j=x, y_j=y) for x, y in ((0, 0), (50, 0), (0, 50))], "far outside frame"),
         ([Landmark(x_i=x / 1e4, y_i=y / 1e4, x_j=x, y_j=y) for x, y in ((0, 0), (50, 0), (0, 50))], "stretch frame"),
         (
             [Landmark(x_i=x, y_i=y, x_j=x, y_j=y, active=False) for x, y in ((0, 0), (50, 0), (0, 50))],
-            "needs a landmark",
+            "needs at least one landmark",
         ),
     ],
 )
@@ -267,7 +267,7 @@ def test_a_second_program_is_sent_to_the_first(session, folder):
 
 
 def test_a_project_takes_no_other_folder(folder, tmp_path):
-    with pytest.raises(UsageError, match="is a project already"):
+    with pytest.raises(UsageError, match="is already a project"):
         Session.open(folder, tmp_path / "other")
 
 

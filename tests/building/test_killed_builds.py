@@ -101,7 +101,7 @@ def test_an_interrupt_says_one_line_and_a_kill_none(interrupted):
     _, sign, code, words, _ = interrupted
     if sign is signal.SIGINT:
         assert code == 130, words
-        assert words.splitlines() == ["smalti: interrupted; the same command goes on where it stopped"]
+        assert words.splitlines() == ["smalti: interrupted; run the same command to continue"]
     else:
         assert (code, words) == (-signal.SIGKILL, "")
 

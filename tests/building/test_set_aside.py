@@ -37,7 +37,7 @@ def test_each_is_listed_with_its_reason(project):
     assert sorted(reasons) == [BLACK, *FROZEN, BLURRED]
     assert reasons[BLACK] == "black"
     assert {reasons[number] for number in FROZEN} == {f"frozen (repeats frame {FROZEN[0] - 1})"}
-    assert reasons[BLURRED].startswith("blurred beyond use")
+    assert reasons[BLURRED].startswith("too blurred")
     assert project.info()["frames"]["set_aside"] == 4
 
 

@@ -215,7 +215,7 @@ def test_of_the_papers_method_a_frame_is_as_sure_everywhere_as_its_centre(by_pap
     for placement in by_paper.placements:
         deviations = found.at(placement.number, tiny().outline.corners)
         np.testing.assert_allclose(deviations, placement.sigma_px, rtol=1e-9)
-    with pytest.raises(ProjectError, match="made by the paper's method, which keeps no states; build it with"):
+    with pytest.raises(ProjectError, match="made by the paper's method, which stores no states; build it with"):
         state_of(by_paper)
 
 

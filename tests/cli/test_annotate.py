@@ -76,7 +76,7 @@ def test_a_signal_ends_it_with_a_line_that_says_how_to_go_on(prepared, tmp_path,
         process.send_signal(number)
         out, err = process.communicate(timeout=20)
     quiet = number == signal.SIGTERM
-    assert out == ("" if quiet else f"all answers are in {folder}; go on with: smalti annotate '{folder}'\n")
+    assert out == ("" if quiet else f"all answers are in {folder}; continue with: smalti annotate '{folder}'\n")
     assert process.returncode == 0
     assert "Traceback" not in err
     assert not (folder / "lock").exists()
@@ -141,7 +141,7 @@ def test_a_taken_port_is_one_line(any_page, capfd):
     taken = listen("127.0.0.1", 0)
     with taken.listener:
         assert main(["annotate", "-q", "--no-browser", "--port", str(taken.port), "nowhere.mp4"]) == 2
-        assert f"--port {taken.port}: is taken" in one_line(capfd)
+        assert f"--port {taken.port}: is in use" in one_line(capfd)
 
 
 def test_a_page_that_was_not_built_is_one_line(tmp_path, monkeypatch, capfd):
@@ -188,7 +188,7 @@ def test_ctrl_c_while_it_prepares_says_that_the_command_goes_on(any_page, monkey
             main(["annotate", "-q", "--no-browser", "nowhere.mp4"])
     else:
         assert main(["annotate", "-q", "--no-browser", "nowhere.mp4"]) == ends
-    assert one_line(capfd) == "smalti: interrupted; the same command goes on where it stopped\n"
+    assert one_line(capfd) == "smalti: interrupted; run the same command to continue\n"
 
 
 def test_the_options_reach_the_session(any_page, monkeypatch, capfd):

@@ -85,7 +85,7 @@ def test_info_counts_frames_questions_and_links(built, capfd):
 def test_info_in_words_has_the_same_numbers(built, capfd):
     words = say(capfd, "info", built)
     assert f"{FRAMES} read, {FRAMES} placed, 0 set aside, 0 not placed" in words
-    assert f"asked       {BUDGET}:" in words
+    assert f"questions   {BUDGET}:" in words
 
 
 def test_info_of_a_build_that_has_not_ended(video, tmp_path, capfd):

@@ -164,7 +164,7 @@ def test_what_landmarks_leave_open_stays_near_where_it_begins():
 def test_mirrored_landmarks_are_refused_with_the_remedy(count):
     record = told(count=count)
     mirrored = record.points_i * [-1.0, 1.0] + [100.0, 0.0]
-    with pytest.raises(LandmarkError, match=r"\(0, 1\).*mirrored.*exchanged"):
+    with pytest.raises(LandmarkError, match=r"\(0, 1\).*mirrored.*swapped"):
         fit_link(Landmarks(PAIR, mirrored, record.points_j), OUTLINE)
 
 

@@ -132,7 +132,7 @@ def test_words_tell_the_answer_by_the_frames_numbers_in_the_source():
     assert describe_step(numbered, *story.states[2:]) == "finished: 3 frames, 2 answers"
 
 
-@pytest.mark.parametrize(("px", "words"), [(9.96, "10 px off"), (1.62, "1.6 px off")])
+@pytest.mark.parametrize(("px", "words"), [(9.96, "10 px error"), (1.62, "1.6 px error")])
 def test_how_far_it_is_off_is_said_shortly(px, words):
     assert describe_error(px) == words
 

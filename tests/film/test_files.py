@@ -96,7 +96,7 @@ def test_the_extension_chooses_the_kind(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["drift.avi", "drift"])
 def test_another_extension_is_refused(name, tmp_path):
-    with pytest.raises(UsageError, match=r"a film is written as one of \.mp4, \.gif: choose such a name"):
+    with pytest.raises(UsageError, match=r"a film is written as one of \.mp4, \.gif: choose such an ending"):
         format_of(tmp_path / name)
 
 

@@ -177,7 +177,7 @@ def test_answers_that_share_a_step_come_together(tmp_path):
 
 
 def test_a_project_that_is_not_finished_is_refused(tmp_path):
-    with pytest.raises(ProjectError, match="the build is not finished; go on with"):
+    with pytest.raises(ProjectError, match="the build is not finished; run the same smalti build command"):
         story_of(tmp_path, Plan(is_finished=False))
 
 

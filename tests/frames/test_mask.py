@@ -50,7 +50,7 @@ def test_another_size_is_refused_with_both(tmp_path):
 
 def test_a_black_mask_is_refused(tmp_path):
     path = save(tmp_path / "mask.png", np.zeros((60, 80), dtype=np.uint8))
-    with pytest.raises(InputError, match=r"mask\.png: is black all over"):
+    with pytest.raises(InputError, match=r"mask\.png: is completely black"):
         read_mask(path, 80, 60)
 
 

@@ -122,5 +122,5 @@ def test_what_is_no_video_is_refused_in_one_line(name, write, message, tmp_path,
 
 def test_frames_without_times_are_refused(tmp_path):
     path = write_video(tmp_path / "clip.h264", "libx264", bf=2)
-    with pytest.raises(InputError, match=r"clip\.h264: its frames carry no times; convert it"):
+    with pytest.raises(InputError, match=r"clip\.h264: its frames have no times; convert it"):
         open_source(path)

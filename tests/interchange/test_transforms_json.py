@@ -38,7 +38,15 @@ def place_of(matrix: list[list[float]], x: float, y: float) -> tuple[float, floa
 
 def test_the_convention_states_direction_axes_and_origin(content):
     said = content["convention"]
-    for word in ("mosaic_from_frame", "3x3", "divide by the third", "x to the right", "y down", "(0, 0)", "reference"):
+    for word in (
+        "mosaic_from_frame",
+        "3x3",
+        "divide by the third",
+        "x points right",
+        "y points down",
+        "(0, 0)",
+        "reference",
+    ):
         assert word in said
 
 
@@ -94,9 +102,9 @@ def test_who_follows_the_formula_of_the_lens_gets_the_straight_pixel(tmp_path):
     content = json.loads((tmp_path / "t.json").read_text())
     told = content["lens"]
     assert told["model"] == "radial"
-    for word in ("seen", "straight", "unit_px", "centre", "1 + k1*r2 + k2*r2*r2"):
+    for word in ("recorded", "undistorted", "unit_px", "centre", "1 + k1*r2 + k2*r2*r2"):
         assert word in told["formula"]
-    assert "straight pixel" in content["convention"]
+    assert "undistorted pixel" in content["convention"]
     x, y = ((at - centre) / told["unit_px"] for at, centre in zip((200.0, 30.0), told["centre"], strict=True))
     r2 = x * x + y * y
     factor = (1 + told["k1"] * r2 + told["k2"] * r2 * r2) * told["unit_px"]

@@ -264,7 +264,9 @@ def test_a_chain_that_is_not_whole_is_refused_and_nobody_is_asked(tmp_path):
 def test_looks_that_were_deleted_are_asked_for(tmp_path):
     with make_project(tmp_path / "out") as project:
         project.cache.clear()
-        with pytest.raises(ProjectError, match="looks of its frames are not in its folder cache; run smalti build"):
+        with pytest.raises(
+            ProjectError, match="appearance of its frames is not in its cache folder; run the same smalti build"
+        ):
             replay(project)
 
 

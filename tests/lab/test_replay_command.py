@@ -81,14 +81,14 @@ def test_errors_are_shown_after_round_numbers_of_answers_and_at_the_end():
     ]
     assert cells[14] == ["after", "3", "2.00", "-"]
     assert cells[15] == ["stays", "within", "1.5", "×", "the", "last", "after", "2", "1"]
-    assert "early has no more to ask after 1 of the 3 answers." in lines
+    assert "early has no useful question left after 1 of the 3 answers." in lines
 
 
 def test_an_order_that_never_arrives_is_told_so():
     given, late = made_up(AS_ASKED, [8.0, 2.0], [9.0, 0.0]), made_up("late", [8.0, 7.0], [9.0, 8.0])
     lines = command.as_table(Replay((given, late))).splitlines()
     assert [line.split()[-1] for line in lines if "stays" in line] == ["never", "never"]
-    assert not any("no more to ask" in line for line in lines)
+    assert not any("no useful question left" in line for line in lines)
 
 
 def test_an_unknown_strategy_is_refused(folder):

@@ -49,7 +49,7 @@ def onlooker(browser, screen, program, answered):
 
 
 def test_frames_and_answers_are_in_sight_without_scrolling(onlooker, screen, keep_picture):
-    expect(onlooker.see("prediction")).to_contain_text("nine times of ten")
+    expect(onlooker.see("prediction")).to_contain_text("90 % sure")
     keep_picture(onlooker.page, f"screen-{screen}")
     size = SCREENS[screen]["viewport"]
     verdicts = ("verdict-yes", "verdict-no", "verdict-unsure")
@@ -65,7 +65,7 @@ def test_whether_to_go_on_is_said_anew_after_an_answer_and_no_words_are_cut_off(
     seen = onlooker.answer("verdict-no")
     for name in ("prediction", "prediction-sentence"):
         expect(onlooker.see(name)).not_to_have_class(re.compile("stale"))
-        expect(onlooker.see(name)).to_contain_text(re.compile("worth going on|you may stop", re.IGNORECASE))
+        expect(onlooker.see(name)).to_contain_text(re.compile("answers would help|you can stop", re.IGNORECASE))
         assert onlooker.see(name).evaluate("element => element.scrollWidth <= element.clientWidth")
     assert onlooker.look() == seen
     onlooker.after(lambda: onlooker.press("z"))

@@ -240,5 +240,5 @@ def test_a_thin_triangle_is_accepted():
 
 def test_landmarks_that_mirror_a_frame_are_refused():
     corners = np.array([[0.0, 0.0], [100.0, 0.0], [0.0, 100.0]])
-    with pytest.raises(LandmarkError, match=r"pair \(3, 7\).*mirrored.*exchanged"):
+    with pytest.raises(LandmarkError, match=r"pair \(3, 7\).*mirrored.*swapped"):
         fit_affine_link(Landmarks(Pair(3, 7), corners, corners[[1, 0, 2]]))

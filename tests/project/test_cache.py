@@ -131,7 +131,9 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_rest(cache, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(np, "savez", run_out_of_space)
-    with pytest.raises(OutputError, match=r"signatures\.npz: cannot be written \(No space left on device\); make room"):
+    with pytest.raises(
+        OutputError, match=r"signatures\.npz: cannot be written \(No space left on device\); free disk space"
+    ):
         cache.keep_array("signatures", 2 * VALUES)
     monkeypatch.undo()
     assert len(files(cache)) == 1

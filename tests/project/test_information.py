@@ -97,7 +97,7 @@ def test_landmarks_of_frames_that_it_does_not_have_are_refused_by_file_and_frame
     finish(project)
     path = tmp_path / "truth.csv"
     write_landmarks(path, [Landmarks(Pair(0, 4), np.zeros((1, 2)), np.zeros((1, 2)))])
-    with pytest.raises(ProjectError, match=r"truth\.csv: speaks of frame 4, the project has frames 0 to 3 only"):
+    with pytest.raises(ProjectError, match=r"truth\.csv: names frame 4, but the project has only frames 0 to 3"):
         project.evaluate(str(path))
 
 

@@ -64,7 +64,7 @@ def test_a_full_disk_is_an_error_in_one_line_and_leaves_no_half_answer(tmp_path)
     assert seen_after == kept
     assert str(path) in message
     assert "cannot be written" in message
-    assert "make room" in message
+    assert "free disk space" in message
     assert whole_answers(path) == int(kept)
     with closing(Store.open(path)) as store:
         store.keep_answer(yes(900, 901))
@@ -116,7 +116,7 @@ def test_a_database_of_something_else_is_refused(tmp_path):
     with closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE bookmark (address TEXT)")
         other.commit()
-    assert "not a project's file" in refusal(path)
+    assert "not a project file" in refusal(path)
 
 
 def test_a_file_cut_short_is_refused(tmp_path):

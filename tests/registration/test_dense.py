@@ -179,8 +179,8 @@ def test_a_frame_without_a_field_is_refused():
     ("settings", "reason"),
     [
         (DenseSettings(least_excess=1e6), "chance"),
-        (DenseSettings(least_likeness=0.99), "alike by"),
-        (DenseSettings(largest_sigma_px=1e-3), "known to"),
+        (DenseSettings(least_likeness=0.99), "similarity"),
+        (DenseSettings(largest_sigma_px=1e-3), "known only to"),
         (DenseSettings(largest_disagreement_px=1e-6), "disagree"),
         (DenseSettings(plausible=FitSettings(largest_stretch=1.0)), "stretches"),
     ],
@@ -193,7 +193,7 @@ def test_each_doubt_has_its_reason(settings, reason):
     assert reason in answer.reason
 
 
-@pytest.mark.parametrize(("least", "reason"), [(0.5, "the frames share 48%"), (0.99, "nowhere near")])
+@pytest.mark.parametrize(("least", "reason"), [(0.5, "the frames share 48%"), (0.99, "near the expected place")])
 def test_too_small_an_overlap_is_refused(least, reason):
     pair = NEIGHBOURS[0]
     answer = registered(pair, true_map(pair), 3.0, DenseSettings(least_shared=least))

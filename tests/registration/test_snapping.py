@@ -191,7 +191,7 @@ def test_refuses_points_at_the_rim_of_either_frame_or_outside(point):
     frame, inside = textured(8), np.array([80.0, 60.0])
     of_fixed = snap(frame, frame, np.array(point), inside, IDENTITY, RADIUS)
     assert not of_fixed.found
-    assert "the rim of its frame" in of_fixed.reason
+    assert "the edge of its frame" in of_fixed.reason
     of_moving = snap(frame, frame, inside, np.array(point), IDENTITY, RADIUS)
     assert not of_moving.found
 

@@ -138,6 +138,6 @@ def test_a_map_that_there_is_not_is_refused_in_one_line(tmp_path):
     mosaic = Mosaic(Frames({}), WORLDS["shifts"], WIDTH, HEIGHT)
     with pytest.raises(UnknownNameError, match="unknown map 'depth': choose from source, uncertainty, coverage"):
         mosaic.save_maps(tmp_path / "m.png", ["coverage", "depth"])
-    with pytest.raises(UsageError, match="uncertainty needs to be told the spread"):
+    with pytest.raises(UsageError, match="uncertainty needs the spread"):
         mosaic.save_maps(tmp_path / "m.png", ["uncertainty"])
     assert list(tmp_path.iterdir()) == []

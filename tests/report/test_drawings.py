@@ -91,7 +91,10 @@ def test_drift_draws_loops_at_the_end_only_and_rejected_ones_apart(page):
 
 def test_drift_tells_how_far_the_frames_moved(page):
     # By 0, 4, 8, 12, 16 and 20 px.
-    assert "moved by 12.1 px (RMS), frame 5 the most: 20.0 px. Frame 0 stays fixed." in page.part("drift").text
+    assert (
+        "moved the frames by 12.1 px (RMS). Frame 5 moved most: 20.0 px. Frame 0 stays fixed."
+        in page.part("drift").text
+    )
 
 
 def test_no_path_leads_over_frames_of_another_mosaic(tmp_path):

@@ -118,7 +118,7 @@ def test_the_map_of_frames_has_a_colour_each_and_tells_their_numbers():
     ranks = (colours[5:, :, :3] & 31) @ np.array([1024, 32, 1])
     numbers = np.array(found.numbers["data_frames"].split(), dtype=int)
     assert np.array_equal(numbers[ranks - 1], source[5:])
-    assert "Which of 3 frames" in found.meaning
+    assert "3 frames, one colour each" in found.meaning
 
 
 def test_the_map_of_frames_needs_no_place_that_none_shows():

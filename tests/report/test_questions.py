@@ -18,9 +18,9 @@ def test_a_rejected_link_is_named_with_its_contradiction_and_the_reason(tmp_path
     section = told(tmp_path, reject(Plan(), 1, 4, Role.LOOP), "rejected")
     # Believed links: residuals 0.5 to 1.1, χ² 5 to 11; (0, 1), (1, 2), (3, 4), (4, 5) touch frames 1 and 4.
     assert section.one("li").text == (
-        "Frames 1 (shot1.jpg) and 4 (shot4.jpg), asked for: loop. Contradicts the 4 accepted links of these two frames "
-        "by 33.2 px (a accepted link: 0.80 px in the median); χ² 4777 of 8 degrees of freedom (8 in the median). "
-        "Not used. The matcher had said: 32 of 99 matches agree."
+        "Frames 1 (shot1.jpg) and 4 (shot4.jpg), role loop. Contradicts the 4 accepted links of these two frames "
+        "by 33.2 px (median of accepted links: 0.80 px); χ² 4777 with 8 degrees of freedom (median: 8). "
+        "Not used. The matcher said: 32 of 99 matches agree."
     )
 
 
@@ -34,7 +34,7 @@ def test_a_rejected_link_between_mosaics_tells_where_its_frames_lie(tmp_path):
     plan = Plan(parts=[0, 0, 0, 0, 1, 1], yes=[(n, n + 1, Role.CHAIN) for n in (0, 1, 2, 4)])
     plan = reject(plan, 1, 4, Role.LOOP, chi2=math.inf, residual_px=math.inf)
     section = told(tmp_path, plan, "rejected")
-    assert "Frame 1 lies on mosaic 1, frame 4 lies on mosaic 2. Nothing else joins" in section.text
+    assert "Frame 1 lies on mosaic 1, frame 4 lies on mosaic 2. No other match joins" in section.text
     assert "inf" not in section.text
 
 
@@ -57,11 +57,11 @@ def test_breaks_are_told_with_what_became_of_them(tmp_path):
 
 def test_accepted_links_of_less_weight_are_counted(tmp_path):
     with make_project(tmp_path) as project:
-        assert "less than half" not in report_of(project).part("asked").text
+        assert "less than half of the full weight" not in report_of(project).part("asked").text
         links = project.links
         lighter = [type(link)(link.pair, link.state, link.chi2, 0.4, link.residual_px) for link in links[:2]]
         project.store.keep_result(project.placements, [*lighter, *links[2:]])
-        assert "2 accepted links fit so badly that they count less than half." in report_of(project).part("asked").text
+        assert "2 accepted links have less than half of the full weight" in report_of(project).part("asked").text
 
 
 def test_frames_without_a_place_are_listed_by_reason(tmp_path):
@@ -70,14 +70,14 @@ def test_frames_without_a_place_are_listed_by_reason(tmp_path):
     section = told(tmp_path, plan, "frames")
     assert [head.text for head in section.all("h3")] == [
         "Not placed: 3 frames",
-        "Set aside at first, placed beside a neighbour at last: 1 frame",
+        "Set aside at first, placed next to a neighbour at the end: 1 frame",
         "Not confirmed: 2 frames",
     ]
     assert [item.text for item in section.all("li")] == [
         "blurred: frames 1, 2",
         "matches no other frame: frame 3",
         "dark: frame 5",
-        "if the single match that joins them to the others is wrong, nothing contradicts it: frames 4, 5",
+        "a single match joins them to the others, and no other match confirms it: frames 4, 5",
     ]
 
 
@@ -103,7 +103,7 @@ def test_the_picture_of_pairs_has_every_answer_in_its_colour_on_both_sides(tmp_p
     assert [item.text for item in figure.all("li")] == [
         "no overlap: 1",
         "unsure: 1",
-        "chain, bridges and checks, accepted: 6",
-        "suggested or set aside, accepted: 1",
+        "accepted links of the chain, bridges and checks: 6",
+        "other accepted links: 1",
         "rejected: 1",
     ]

@@ -42,7 +42,7 @@ def test_of_many_mosaics_only_the_largest_are_shown(tmp_path):
     with make_project(tmp_path, plan) as project:
         page = report_of(project)
     assert len(page.part("mosaic").all("figure")) == MOST_PICTURES
-    assert "3 smaller mosaics not shown; see the files." in page.part("mosaic").text
-    assert f"on {parts} mosaics that nothing joins: 2 frames on the largest." in page.root.one("header").text
+    assert "3 smaller mosaics not shown here; see the files." in page.part("mosaic").text
+    assert f"on {parts} separate mosaics: 2 frames on the largest." in page.root.one("header").text
     files = [link.text for link in page.root.one("nav", aria_label="Files").all("a")]
     assert files[-2:] == [f"mosaic-{parts}.png", "transforms.json"]

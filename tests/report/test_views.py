@@ -143,7 +143,7 @@ def test_pointing_at_a_place_tells_what_the_maps_say_of_it(project, page):
     ]
     first, *said, last = read_places(images, [(3.5 / 165, 7.5 / 40), (80.5 / 165, 20.5 / 40), (1.5, 0.5)])
     assert first == [False, last]
-    assert last.startswith("Point at the mosaic")
+    assert last.startswith("Point at a place of the mosaic")
     known = Uncertainty.of(project)
     for place, (x, y) in zip(said, ((3, 7), (80, 20)), strict=False):
         deviation, relative_to, frame, seen = re.fullmatch(

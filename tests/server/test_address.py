@@ -19,7 +19,7 @@ def test_port_0_is_one_that_is_free_and_listens_at_once():
 
 def test_a_taken_port_is_said_in_one_line():
     taken = listen("127.0.0.1", 0)
-    with taken.listener, pytest.raises(UsageError, match=f"--port {taken.port}: is taken; give another one"):
+    with taken.listener, pytest.raises(UsageError, match=f"--port {taken.port}: is in use; give another one"):
         listen("127.0.0.1", taken.port)
 
 

@@ -152,7 +152,7 @@ def test_a_fault_in_the_preparation_is_named_in_the_state():
     with pytest.raises(ZeroDivisionError):
         dispatcher.open(lambda progress, on_change: 1 / 0).result(5)
     failure = client_of(dispatcher).get("/api/state").json()["failure"]
-    assert failure == "something is wrong in Smalti itself: ZeroDivisionError: division by zero"
+    assert failure == "Smalti has an internal error: ZeroDivisionError: division by zero"
     dispatcher.close()
 
 

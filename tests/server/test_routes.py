@@ -100,7 +100,7 @@ def test_a_wrong_method_is_explained(world):
     answer = world[0].get("/api/undo")
     assert answer.status_code == 405
     assert answer.headers["allow"] == "POST"
-    assert "cannot be asked in that way" in answer.json()["explanation"]
+    assert "does not accept this kind of request" in answer.json()["explanation"]
 
 
 def test_a_fault_of_ours_is_admitted_without_its_details():
@@ -108,7 +108,7 @@ def test_a_fault_of_ours_is_admitted_without_its_details():
         session.mosaic = lambda: 1 / 0
         answer = client_of(dispatcher, raise_faults=False).get("/api/mosaic")
     assert answer.status_code == 500
-    assert answer.json() == {"explanation": "something is wrong in Smalti itself; the terminal tells more"}
+    assert answer.json() == {"explanation": "Smalti has an internal error; see the terminal"}
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 

@@ -33,7 +33,7 @@ def remote():
 def test_another_name_of_the_host_is_refused(world, host):
     answer = world[0].get("/api/state", headers={"host": host})
     assert answer.status_code == 403
-    assert "does not go by that name" in answer.json()["explanation"]
+    assert "has another name" in answer.json()["explanation"]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "LOCALHOST:8000", "localhost:9000"])

@@ -5,14 +5,14 @@ import { Application } from "./state/application";
 import { keepChecking } from "./state/checking";
 import { listen } from "./state/events";
 import { Hand } from "./state/hand";
-import { Sight } from "./state/sight";
+import { PairView } from "./state/pairview";
 import { Snapping } from "./state/snapping";
 import { mountShell } from "./view/shell/shell";
 
 const app = new Application(connect(), localStorage);
-const sight = new Sight(app.drawing);
-const hand = new Hand(app, sight);
-mountShell(document.body, { app, sight, hand, snapping: new Snapping(app, sight, hand) });
+const pairView = new PairView(app.drawing);
+const hand = new Hand(app, pairView);
+mountShell(document.body, { app, pairView, hand, snapping: new Snapping(app, pairView, hand) });
 keepChecking(app);
 
 listen(app.api, {

@@ -33,16 +33,16 @@ COMPRESSED = {".png", ".tif"}
 
 README = """{name}: a Smalti project of {frames} frames with {answers} answers.
 
-To go on, unpack it and run: smalti annotate {quoted} --source {source}
+To continue, unpack it and run: smalti annotate {quoted} --source {source}
 To look at the numbers: smalti info {quoted}
 
-project.sqlite holds all that was learned. The frames are not here: --source says where they are.
+project.sqlite holds all answers. The frames are not in this archive: say with --source where they are.
 {results}
 """
 NOT_JOINED = "is not joined to this mosaic"
 NOT_FINISHED = "No mosaic was computed yet."
-FINISHED = "The mosaic, its report and its tables are those of all answers."
-OUTDATED = "Answers were given since the mosaic, its report and its tables were computed: they lack these."
+FINISHED = "The mosaic, its report and its tables include all answers."
+OUTDATED = "The mosaic, its report and its tables do not include the newest answers."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,7 +166,7 @@ def _copy_database(path: Path, copy: Path) -> None:
             # The copy is one file, without the write-ahead log.
             target.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.Error as error:
-        raise OutputError(f"{path}: cannot be copied ({error}); make room or check the rights") from None
+        raise OutputError(f"{path}: cannot be copied ({error}); free disk space or check the permissions") from None
 
 
 def _written(write: Callable[[Path], None]) -> bytes:

@@ -47,7 +47,7 @@ def read_landmarks(pair: Pair, sheet: list[Landmark], loop: AnyLoop) -> Landmark
     if largest > LARGEST_SCALE or smallest * LARGEST_SCALE < 1.0:
         raise LandmarkError(
             f"pair {pair}: the landmarks stretch frame {pair.j} by {largest:.3g} and {smallest:.3g} into frame "
-            f"{pair.i}, spread them out or check whether they belong together"
+            f"{pair.i}, spread them out or check that each marks the same point in both"
         )
     return landmarks
 
@@ -89,7 +89,13 @@ def snap_landmark(request: SnapPoint, pictures: Pictures, mask: NDArray[np.bool_
     i, j = np.array([request.x_i, request.y_i]), np.array([request.x_j, request.y_j])
     i_from_j = np.array(request.i_from_j).reshape(2, 3)
     if not abs(np.linalg.det(i_from_j[:, :2])) > 1e-6:
-        return Snapped(found=False, x=0.0, y=0.0, correlation=0.0, reason="the frames are not known well enough yet")
+        return Snapped(
+            found=False,
+            x=0.0,
+            y=0.0,
+            correlation=0.0,
+            reason="the positions of the frames are not known well enough yet",
+        )
     if request.moving is Side.I:
         fixed, moving, fixed_point, moving_point, moving_from_fixed = request.j, request.i, j, i, i_from_j
     else:

@@ -58,11 +58,11 @@ def open_project(
     """Open or begin a project, and prepare it. `source` is the current location of its frames, if they were moved."""
     if not is_project(location):
         if source is not None:
-            raise UsageError("--source is for a project whose frames were moved; name the project's folder first")
+            raise UsageError("--source is for projects whose frames were moved; give the project folder as input")
         with beginning(location, folder, settings, matcher, WHAT) as project:
             return _open(project, settings, matcher, progress)
     if folder is not None:
-        raise UsageError(f"{location}: is a project already, give no other folder for it")
+        raise UsageError(f"{location}: is already a project; leave out the other folder")
     project = Project.open(str(location), source=source)
     try:
         project.lock = ProjectLock(project.folder, WHAT).acquire()

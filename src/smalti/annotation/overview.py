@@ -181,9 +181,9 @@ def make_question(
 VERDICTS = {Verdict.YES: "overlap", Verdict.NO: "no overlap", Verdict.UNSURE: "cannot tell"}
 
 STOPPED = {
-    StopReason.BUDGET: "the matcher has made all its attempts",
-    StopReason.TARGET: "the error is below the target, nine times of ten",
-    StopReason.NO_CANDIDATE: "no pair is left that would be worth a question",
+    StopReason.BUDGET: "the matcher has used all its attempts",
+    StopReason.TARGET: "the error is below the target with 90 % probability",
+    StopReason.NO_CANDIDATE: "no other pair would reduce the error noticeably",
 }
 
 

@@ -177,7 +177,7 @@ class Session:
             if role is Role.LOOP:
                 self.project.store.remove_answer(pair, seen_revision=request.seen_revision)
             else:
-                answer = Answer.unsure(pair, "taken out by a person", Author.PERSON)
+                answer = Answer.unsure(pair, "removed by a person", Author.PERSON)
                 self.project.store.keep_answer(AnswerEntry(answer, role, 0.0), seen_revision=request.seen_revision)
             self._take_up()
             return self._outcome(f"removed: frames {pair.i} and {pair.j}")

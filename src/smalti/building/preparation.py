@@ -181,7 +181,7 @@ def _reference(wanted: str, used: Sequence[int]) -> int | Literal["auto"]:
         return "auto"
     number = int(wanted)
     if number not in used:
-        raise UsageError(f"reference frame {number}: is not among the frames that are used, name another one or auto")
+        raise UsageError(f"reference frame {number}: is not used, name another frame or auto")
     return used.index(number)
 
 

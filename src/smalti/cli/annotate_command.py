@@ -28,36 +28,42 @@ def add_annotate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = commands.add_parser(
         "annotate",
         help="answer questions about a video in a web page",
-        description="Prepare the frames and open a page that asks about the pairs that teach most. Every answer is on "
-        "disk at once; Ctrl-C ends, the same command goes on.",
+        description="Prepare the frames and open a web page. The page asks about the pairs of frames that reduce the "
+        "error most. Every answer is saved at once. Ctrl-C ends the program. The same command continues.",
     )
     parser.add_argument(
-        "input", nargs="+", metavar="INPUT", help="a video, a folder, a pattern, several images, or a project's folder"
+        "input",
+        nargs="+",
+        metavar="INPUT",
+        help="a video, a folder of images, a pattern, several images, or a project folder",
     )
     frames = add_choice_of_frames(parser)
-    frames.add_argument("--source", type=Path, metavar="PATH", help="where a project's frames are now, if moved")
+    frames.add_argument("--source", type=Path, metavar="PATH", help="where the frames of a project are now, if moved")
     questions = parser.add_argument_group("questions")
     questions.add_argument(
         "--queue",
         default="all",
         choices=QUEUES,
         metavar="|".join(QUEUES),
-        help="all questions, or those of which the matcher is not sure; it answers the others (all)",
+        help="all: you answer all questions; doubtful: the matcher answers those that it is sure of (all)",
     )
     questions.add_argument(
         "--target-px",
         type=float,
         metavar="PX",
-        help="stop when the error is below this nine times of ten, as far as can be told without ground truth",
+        help="stop when the predicted error is below PX with 90 %% probability",
     )
     add_choice_of_engine(parser)
     page = parser.add_argument_group("page")
     page.add_argument(
-        "--host", default="127.0.0.1", metavar="H", help="listen to others too; they need a token (127.0.0.1)"
+        "--host",
+        default="127.0.0.1",
+        metavar="H",
+        help="listen on this address; other computers need the printed token (127.0.0.1)",
     )
-    page.add_argument("--port", type=int, default=0, metavar="P", help="0 for any that is free (0)")
-    page.add_argument("--no-browser", action="store_true", help="only print the page's address")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress bars, no closing words")
+    page.add_argument("--port", type=int, default=0, metavar="P", help="listen on this port; 0 takes a free one (0)")
+    page.add_argument("--no-browser", action="store_true", help="print the address of the page, but open no browser")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no progress bars and no summary")
     parser.set_defaults(run=run_annotate)
 
 
@@ -101,17 +107,19 @@ def _refuse_choice_of_frames(options: argparse.Namespace) -> None:
     for name, usual in CHOICE_OF_FRAMES.items():
         if getattr(options, name) != usual:
             option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option}: {options.input[0]} is a project, its frames are chosen; leave {option} out")
+            raise UsageError(
+                f"{option}: {options.input[0]} is a project, its frames are already chosen; leave out {option}"
+            )
 
 
 def _leave(ending: Ending, quiet: bool) -> None:
     if ending.folder is not None and not quiet:
-        print(f"all answers are in {ending.folder}; go on with: smalti annotate {shlex.quote(str(ending.folder))}")
+        print(f"all answers are in {ending.folder}; continue with: smalti annotate {shlex.quote(str(ending.folder))}")
     if not ending.at_rest:
         # A thread is deep in something that cannot be interrupted, and Python would wait for it. Whatever is not on
         # disk yet can be computed again.
         if ending.folder is None:
-            print("smalti: interrupted; the same command goes on where it stopped", file=sys.stderr)
+            print("smalti: interrupted; run the same command to continue", file=sys.stderr)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(INTERRUPTED if ending.folder is None else 0)

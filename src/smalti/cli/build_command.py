@@ -19,40 +19,59 @@ def add_build(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     """Declare the command."""
     parser = commands.add_parser(
         "build",
-        help="build the mosaic of a video or of images",
-        description="Read the frames, register the chain, look for loops where they teach most, adjust, render and "
-        "report. The same command goes on where an interrupted one stopped.",
+        help="build a mosaic from a video or from images",
+        description="Read the frames and register each one to the next. Match the pairs of frames that reduce the "
+        "error most. Adjust all frames, render the mosaic and write a report. After an interruption, run the same "
+        "command to continue.",
     )
-    parser.add_argument("input", nargs="+", metavar="INPUT", help="a video, a folder, a pattern, or several images")
+    parser.add_argument(
+        "input", nargs="+", metavar="INPUT", help="a video, a folder of images, a pattern, or several images"
+    )
     add_choice_of_frames(parser)
     questions = parser.add_argument_group("questions")
-    questions.add_argument("--budget", type=int, metavar="Q", help="questions of the loop (3 attempts a frame in all)")
+    questions.add_argument(
+        "--budget",
+        type=int,
+        metavar="Q",
+        help="match at most Q pairs after the chain (3 attempts per frame, chain included)",
+    )
     questions.add_argument(
         "--target-px",
         type=float,
         metavar="PX",
-        help="stop when the error is below this nine times of ten, as far as can be told without ground truth",
+        help="stop when the predicted error is below PX with 90 %% probability",
     )
-    questions.add_argument("--seed", type=int, default=0, metavar="S", help="of the visual words (0)")
+    questions.add_argument(
+        "--seed", type=int, default=0, metavar="S", help="seed of the random numbers for the visual words (0)"
+    )
     add_choice_of_engine(parser)
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress bars, no closing words")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no progress bars and no summary")
     parser.set_defaults(run=run_build)
 
 
 def add_choice_of_frames(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Declare where a project goes and which frames are used, and return the group of the latter."""
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="the project's folder (INPUT's name.smalti)")
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="project folder (name of INPUT with .smalti)")
     frames = parser.add_argument_group("frames")
     frames.add_argument("--every", type=int, default=1, metavar="K", help="use every K-th frame (1)")
-    frames.add_argument("--start", metavar="T", help="first frame: a number, or for videos a time (12.5s, 1:02)")
-    frames.add_argument("--end", metavar="T", help="the frame after the last one, likewise")
-    frames.add_argument("--max-size", type=int, metavar="PX", help="reduce frames to this longer side")
-    frames.add_argument("--mask", default="auto", metavar="auto|none|FILE", help="where frames show the scene (auto)")
+    frames.add_argument(
+        "--start", metavar="T", help="first frame: a number, or a time in a video such as 12.5s or 1:02"
+    )
+    frames.add_argument("--end", metavar="T", help="stop before this frame: a number or a time")
+    frames.add_argument(
+        "--max-size", type=int, metavar="PX", help="reduce frames until their longer side has PX pixels"
+    )
+    frames.add_argument(
+        "--mask",
+        default="auto",
+        metavar="auto|none|FILE",
+        help="part of a frame that shows the scene: found, all, or white in FILE (auto)",
+    )
     frames.add_argument(
         "--registration",
         default="auto",
         metavar="|".join(REGISTRATIONS),
-        help="of pairs: by keypoints, or dense, by all pixels, for low contrast (auto: what serves the frames)",
+        help="match frames by keypoints, or by all pixels (dense) for low contrast; auto tries both (auto)",
     )
     return frames
 
@@ -64,16 +83,19 @@ def add_choice_of_engine(parser: argparse.ArgumentParser) -> None:
         "--method",
         default="smalti",
         metavar="|".join(METHODS),
-        help="smalti: homographies, noise and camera learned; paper: the published method, literally (smalti)",
+        help="smalti: homographies, with noise and camera estimated; paper: the published method, unchanged (smalti)",
     )
     engine.add_argument(
         "--family",
         default="projective",
         metavar="NAME",
-        help=f"maps of frames: {', '.join(FAMILIES)} (projective; affine for the paper's method)",
+        help=f"how a frame may move and deform: {', '.join(FAMILIES)} (projective; affine with --method paper)",
     )
     engine.add_argument(
-        "--reference", default="auto", metavar="FRAME|auto", help="the frame that the mosaic is seen from (auto)"
+        "--reference",
+        default="auto",
+        metavar="FRAME|auto",
+        help="frame that stays fixed; the mosaic is seen from it (auto)",
     )
 
 
@@ -117,9 +139,11 @@ def closing_words(project: Project) -> str:
         lines.append(f"  … and {len(project.not_placed) - 10} more, see the report")
     lines += _errors(info)
     if info["rejected"]:
-        lines.append(f"{info['rejected']} matches were rejected because they contradict the others, see the report")
+        rejected = _count(info["rejected"], "match was", "matches were")
+        lines.append(f"{rejected} rejected because of a contradiction with the others; see the report")
     if info["unconfirmed"]:
-        lines.append(f"{info['unconfirmed']} frames rest on a single match that nothing confirms, see the report")
+        unconfirmed = _count(info["unconfirmed"], "frame depends", "frames depend")
+        lines.append(f"{unconfirmed} on a single match that no other match confirms; see the report")
     lines.append(f"report: {project.folder / 'report.html'}")
     return "\n".join(lines)
 
@@ -134,10 +158,10 @@ def described(info: dict[str, Any]) -> str:
         f"parts       {info['parts']}",
         f"registered  by {info['registered_by'] or 'keypoints'}",
         f"chain       {chain['links']} links, {chain['bridges']} bridges, {chain['checks']} checks",
-        f"asked       {info['asked']}: {info['yes']} yes, {info['no']} no, {info['unsure']} unsure; "
-        f"{info['rejected']} rejected; {info['attempts']} attempts in all",
-        f"confirmed   {frames['placed'] - info['unconfirmed']} of {frames['placed']} placed frames, the others rest on "
-        "a single match",
+        f"questions   {info['asked']}: {info['yes']} yes, {info['no']} no, {info['unsure']} unsure; "
+        f"{info['rejected']} rejected; {info['attempts']} pairs tried in all",
+        f"confirmed   {frames['placed'] - info['unconfirmed']} of {frames['placed']} placed frames; the others depend "
+        "on a single match",
     ]
     if info["family"] is not None:
         lines.append(f"maps        {info['family']}")
@@ -151,11 +175,11 @@ def described(info: dict[str, Any]) -> str:
 def _errors(info: dict[str, Any]) -> list[str]:
     lines = []
     if info["chain_error_px"] is not None:
-        lines.append(f"chain       {info['chain_error_px']:.2f} px off where loops were found")
+        lines.append(f"before      {info['chain_error_px']:.2f} px error of the chain alone, measured on the loops")
     if info["left_out_px"] is not None:
-        lines.append(f"now         {info['left_out_px']:.2f} px error on matches not used for a trial fit")
+        lines.append(f"now         {info['left_out_px']:.2f} px error on matches not used for the fit")
     if info["predicted_error_px"] is not None:
-        lines.append(f"predicted   {info['predicted_error_px']:.2f} px{_say_prediction(info)}")
+        lines.append(f"predicted   {info['predicted_error_px']:.2f} px error{_say_prediction(info)}")
     return lines
 
 
@@ -170,8 +194,12 @@ def _say_prediction(info: dict[str, Any]) -> str:
         return ""
     ahead = " / ".join(f"{px:.2f}" for px in info["ahead_px"].values())
     answers = " / ".join(info["ahead_px"])
-    advice = "worth going on" if info["worth_going_on"] else "not worth going on"
+    advice = "more answers would help" if info["worth_going_on"] else "more answers would change little"
     return (
-        f", below {info['error_bound_px']:.2f} px nine times of ten\n"
-        f"ahead       {ahead} px after {answers} answers more: {advice}"
+        f", below {info['error_bound_px']:.2f} px with 90 % probability\n"
+        f"next        {ahead} px after {answers} more answers: {advice}"
     )
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

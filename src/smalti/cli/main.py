@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command is None:
             raise UsageError(
                 "name a command: build, annotate, info, evaluate, render, film, undistort, replay or experiment "
-                "(smalti --help tells more)"
+                "(see smalti --help)"
             )
         options.run(options)
     except SmaltiError as error:
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _interrupted(options: argparse.Namespace) -> int:
-    hope = "; the same command goes on where it stopped" if getattr(options, "resumes", True) else ""
+    hope = "; run the same command to continue" if getattr(options, "resumes", True) else ""
     print(f"smalti: interrupted{hope}", file=sys.stderr)
     return INTERRUPTED
 
@@ -54,12 +54,12 @@ class _Parser(argparse.ArgumentParser):
     """Reports a wrong call as one line, like every other error."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} ({self.prog} --help tells more)")
+        raise UsageError(f"{message} (see {self.prog} --help)")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = _Parser(
-        prog="smalti", description="Mosaics from video, with the fewest questions asked."
+        prog="smalti", description="Build mosaics from videos and images. Values in brackets are defaults."
     )
     parser.add_argument("--version", action="version", version=f"smalti {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")

@@ -14,14 +14,20 @@ if TYPE_CHECKING:
 
 def add_info_and_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the commands."""
-    info = _command(commands, "info", "tell what is known of a project", run_info)
-    info.add_argument("--json", action="store_true", help="as JSON")
+    info = _command(commands, "info", "print what is known about a project", run_info)
+    info.add_argument("--json", action="store_true", help="print JSON")
 
-    evaluate = _command(commands, "evaluate", "measure a mosaic by landmarks that were not part of it", run_evaluate)
-    evaluate.add_argument(
-        "--landmarks", type=Path, required=True, metavar="CSV", help="frame_i,frame_j,x_i,y_i,x_j,y_j, frames from 0"
+    evaluate = _command(
+        commands, "evaluate", "measure the error of a mosaic on landmarks that were not used to build it", run_evaluate
     )
-    evaluate.add_argument("--json", action="store_true", help="as JSON")
+    evaluate.add_argument(
+        "--landmarks",
+        type=Path,
+        required=True,
+        metavar="CSV",
+        help="table with the columns frame_i,frame_j,x_i,y_i,x_j,y_j",
+    )
+    evaluate.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run_info(options: argparse.Namespace) -> None:
@@ -51,14 +57,14 @@ def run_evaluate(options: argparse.Namespace) -> None:
     print(f"{found['relative_rmsd_px']:.2f} px RMS, {found['median_px']:.2f} px median")
     print(f"over {found['landmarks']} landmarks of {found['pairs']} pairs; {found['frames_placed']} frames placed")
     if found["pairs_apart"]:
-        print(f"{found['pairs_apart']} pairs ({found['landmarks_apart']} landmarks) are not on one mosaic: not counted")
+        print(f"not counted: {found['pairs_apart']} pairs ({found['landmarks_apart']} landmarks) on separate mosaics")
 
 
 def _command(
     commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, what: str, run: object
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=what, description=what[0].upper() + what[1:] + ".")
-    parser.add_argument("project", type=Path, metavar="DIR", help="a project's folder")
+    parser.add_argument("project", type=Path, metavar="DIR", help="project folder")
     parser.set_defaults(run=run)
     return parser
 
@@ -73,30 +79,44 @@ def add_render(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "render",
         help="render a mosaic again",
-        description="Render a mosaic in another way, size or format, in bounded memory. A large one that was "
-        "interrupted goes on where it stopped.",
+        description="Render a mosaic with another blend, size or format, in bounded memory. After an interruption, "
+        "run the same command to continue.",
     )
-    parser.add_argument("project", type=Path, metavar="DIR", help="a project's folder")
+    parser.add_argument("project", type=Path, metavar="DIR", help="project folder")
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE", help=".png, .jpg, .tif, .dzi or .zarr"
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="file to write: .png, .jpg, .tif, .dzi or .zarr",
     )
-    parser.add_argument("--part", type=int, default=1, metavar="P", help="which mosaic, the largest being 1 (1)")
+    parser.add_argument("--part", type=int, default=1, metavar="P", help="number of the mosaic; 1 is the largest (1)")
     picture = parser.add_argument_group("picture")
-    picture.add_argument("--blend", default="multiband", metavar="NAME", help=f"of {', '.join(BLENDS)} (multiband)")
-    picture.add_argument("--scale", type=float, default=1.0, metavar="S", help="pixels per pixel of the frames (1)")
-    picture.add_argument("--region", metavar="X,Y,W,H", help="a part of it, in pixels of the whole at scale 1")
-    picture.add_argument("--raw-light", action="store_true", help="leave exposure and vignetting as they are")
-    picture.add_argument("--memory", type=int, default=1024, metavar="MB", help="not to be exceeded (1024)")
+    picture.add_argument(
+        "--blend", default="multiband", metavar="NAME", help=f"how frames are blended: {', '.join(BLENDS)} (multiband)"
+    )
+    picture.add_argument("--scale", type=float, default=1.0, metavar="S", help="mosaic pixels per frame pixel (1)")
+    picture.add_argument(
+        "--region", metavar="X,Y,W,H", help="render only this part, in pixels of the whole mosaic at scale 1"
+    )
+    picture.add_argument("--raw-light", action="store_true", help="do not correct exposure and vignetting")
+    picture.add_argument("--memory", type=int, default=1024, metavar="MB", help="largest memory to use (1024)")
     maps = parser.add_argument_group("maps")
-    maps.add_argument("--maps", default="", metavar="NAME,…", help=f"rasters beside it, of {', '.join(MAPS)}")
-    maps.add_argument("--relative-to", type=int, metavar="FRAME", help="of the uncertainty (the mosaic's reference)")
+    maps.add_argument("--maps", default="", metavar="NAME,…", help=f"also write these rasters: {', '.join(MAPS)}")
+    maps.add_argument(
+        "--relative-to", type=int, metavar="FRAME", help="give uncertainty relative to this frame (reference frame)"
+    )
     world = parser.add_argument_group("world")
     world.add_argument(
-        "--positions", type=Path, metavar="CSV", help="where frames were taken: lat,lon or east_m,north_m"
+        "--positions",
+        type=Path,
+        metavar="CSV",
+        help="where the frames were taken, in columns lat,lon or east_m,north_m",
     )
-    world.add_argument("--epsg", type=int, metavar="CODE", help="of positions in metres")
+    world.add_argument("--epsg", type=int, metavar="CODE", help="coordinate system of positions in metres")
     parser.add_argument("--source", type=Path, metavar="PATH", help="where the frames are now, if they were moved")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress bar, no closing words")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no progress bar and no summary")
     parser.set_defaults(run=run_render)
 
 
@@ -110,9 +130,9 @@ def run_render(options: argparse.Namespace) -> None:
 
     kinds = tuple(name for name in options.maps.split(",") if name)
     if options.relative_to is not None and "uncertainty" not in kinds:
-        raise UsageError("--relative-to is of the uncertainty: add --maps uncertainty")
+        raise UsageError("--relative-to works only with a map of the uncertainty: add --maps uncertainty")
     if options.epsg is not None and options.positions is None:
-        raise UsageError("--epsg is of positions: add --positions")
+        raise UsageError("--epsg works only with positions: add --positions")
     settings = RenderSettings(
         blend=options.blend,
         scale=options.scale,
@@ -128,7 +148,9 @@ def run_render(options: argparse.Namespace) -> None:
             place = project.georeference(options.positions, options.part - 1)
             if options.epsg is not None:
                 if place.epsg is not None:
-                    raise UsageError(f"--epsg: {options.positions} has latitudes, which are EPSG {place.epsg} already")
+                    raise UsageError(
+                        f"--epsg: {options.positions} has latitudes, which give EPSG {place.epsg}; leave out --epsg"
+                    )
                 place = replace(place, epsg=options.epsg)
         progress = Silence() if options.quiet else Bars()
         window, written = render(project, options.part - 1, options.output, settings, progress, place)
@@ -150,10 +172,10 @@ def _parse_region(text: str) -> tuple[float, float, float, float]:
 
 def _say_place(place: Georeference) -> str:
     system = "local metres" if place.epsg is None else f"EPSG {place.epsg}"
-    left_out = f", {len(place.outliers)} left out" if place.outliers else ""
+    left_out = f", {len(place.outliers)} outliers left out" if place.outliers else ""
     return (
-        f"{system}: {place.metres_per_pixel:.4f} m a pixel at scale 1, up is {place.rotation_deg:.1f}° from north; "
-        f"positions agree to {place.residual_m:.2f} m RMS over {len(place.residuals_m) - len(place.outliers)} "
+        f"{system}: {place.metres_per_pixel:.4f} m per pixel at scale 1, up is {place.rotation_deg:.1f}° from north; "
+        f"positions fit to {place.residual_m:.2f} m RMS over {len(place.residuals_m) - len(place.outliers)} "
         f"frames{left_out}"
     )
 
@@ -162,17 +184,19 @@ def add_film(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Declare the command."""
     parser = commands.add_parser(
         "film",
-        help="film how the mosaic straightens",
-        description="Show the mosaic of a project by the chain alone, then as every answer straightens it, then "
-        "finished.",
+        help="make a film of how the answers improve the mosaic",
+        description="Make a film of a mosaic. It begins with the chain alone, shows how each answer moves the frames, "
+        "and ends with the finished mosaic.",
     )
-    parser.add_argument("project", type=Path, metavar="DIR", help="a project's folder")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=".mp4 or .gif")
-    parser.add_argument("--part", type=int, default=1, metavar="P", help="which mosaic, the largest being 1 (1)")
-    parser.add_argument("--seconds", type=float, default=20.0, metavar="S", help="length of the film, at most (20)")
-    parser.add_argument("--size", type=int, default=960, metavar="PX", help="longer side; of a .gif at most 640 (960)")
+    parser.add_argument("project", type=Path, metavar="DIR", help="project folder")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="file to write: .mp4 or .gif")
+    parser.add_argument("--part", type=int, default=1, metavar="P", help="number of the mosaic; 1 is the largest (1)")
+    parser.add_argument("--seconds", type=float, default=20.0, metavar="S", help="largest length of the film (20)")
+    parser.add_argument(
+        "--size", type=int, default=960, metavar="PX", help="longer side of the film; at most 640 for .gif (960)"
+    )
     parser.add_argument("--source", type=Path, metavar="PATH", help="where the frames are now, if they were moved")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress bar, no closing words")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no progress bar and no summary")
     parser.set_defaults(run=run_film, resumes=False)
 
 
@@ -209,14 +233,14 @@ def add_undistort(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     """Declare the command."""
     parser = commands.add_parser(
         "undistort",
-        help="write the frames without the lens' distortion",
-        description="Write the frames of a project without the distortion of their lens, as PNG, with a mask and a "
-        "transforms.json that needs no lens: for programs that know none.",
+        help="write the frames without lens distortion",
+        description="Write the frames of a project without lens distortion, as PNG files, with a mask and a "
+        "transforms.json for these frames. Use them in programs that cannot correct a lens.",
     )
-    parser.add_argument("project", type=Path, metavar="DIR", help="a project's folder")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="a new folder for the frames")
+    parser.add_argument("project", type=Path, metavar="DIR", help="project folder")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="new folder for the frames")
     parser.add_argument("--source", type=Path, metavar="PATH", help="where the frames are now, if they were moved")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress bar, no closing words")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no progress bar and no summary")
     parser.set_defaults(run=run_undistort, resumes=False)
 
 
@@ -234,5 +258,5 @@ def run_undistort(options: argparse.Namespace) -> None:
             width, height = write_undistorted_frames(project, options.output, step)
         is_undistorted = project.lens.is_undistorted
     if not options.quiet:
-        found = "; no lens was found: they are as they were" if is_undistorted else ""
+        found = "; no lens distortion was found, the frames are unchanged" if is_undistorted else ""
         print(f"{options.output}: {frames} frames of {width} x {height} px{found}")

@@ -89,7 +89,7 @@ def fit_link(
     """Fit the pair's map in a family; start at `near` (3, 3), in units, where undetermined directions stay."""
     if not len(landmarks):
         raise LandmarkError(
-            f"pair {landmarks.pair}: a yes needs a landmark at least, mark a point that both frames show"
+            f"pair {landmarks.pair}: a yes needs at least one landmark, mark a point that both frames show"
         )
     to_unit = outline.unit_from_pixels
     points_i, points_j = (
@@ -123,7 +123,7 @@ def fit_link(
     if np.linalg.det(linear_part(fitted.i_from_j)) <= 0 or not np.isfinite(fitted.root).all():
         raise LandmarkError(
             f"pair {landmarks.pair}: the landmarks show frame {landmarks.pair.j} mirrored in frame "
-            f"{landmarks.pair.i}, check whether two of them are exchanged"
+            f"{landmarks.pair.i}, check whether two of them are swapped"
         )
     off = apply_map(fitted.i_from_j, points_j) - points_i
     return replace(fitted, residual_px=float(np.sqrt(np.mean(np.sum(off**2, axis=1)))) * outline.unit)

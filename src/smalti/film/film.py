@@ -113,7 +113,7 @@ class Format:
 def format_of(path: Path) -> Format:
     """Return the format for the extension of a path."""
     if path.suffix.lower() not in FORMATS:
-        raise UsageError(f"{path}: a film is written as one of {', '.join(FORMATS)}: choose such a name")
+        raise UsageError(f"{path}: a film is written as one of {', '.join(FORMATS)}: choose such an ending")
     return FORMATS[path.suffix.lower()]
 
 
@@ -126,9 +126,7 @@ def writing_beside(path: Path) -> Iterator[Path]:
         part.replace(path)
     except (OSError, av.FFmpegError) as error:
         reason = error.strerror or error
-        raise OutputError(
-            f"{path}: cannot be written ({reason}): choose a folder you may write to, with room"
-        ) from None
+        raise OutputError(f"{path}: cannot be written ({reason}): choose a writable folder with free space") from None
     finally:
         part.unlink(missing_ok=True)
 

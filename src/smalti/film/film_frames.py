@@ -90,7 +90,7 @@ def read_film_frames(
     for own_pixels, number in zip(pixels, wanted, strict=True):
         found, image = next(read, (None, None))
         if image is None or found != number:
-            raise InputError(f"{source.path}: frame {number} cannot be read; restore the source, or build anew")
+            raise InputError(f"{source.path}: frame {number} cannot be read; restore the source, or build again")
         reduced[1:-1, 1:-1, :3] = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
         reduced[..., :3] = reduced[..., :3][tuple(nearest)]
         own_pixels[:] = reduced if undistortion is None else undistortion.undistort(reduced)

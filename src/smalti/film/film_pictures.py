@@ -90,7 +90,7 @@ MARGIN = 0.45
 """Margin beside the words, as a share of the caption's height."""
 
 CHAIN = "chain only"
-LONGEST_NUMBER = "0000 px off"
+LONGEST_NUMBER = "0000 px error"
 
 
 class Caption:
@@ -137,7 +137,7 @@ def describe_step(story: Story, before: State, after: State) -> str:
 
 def describe_error(loop_error_px: float) -> str:
     """Return the RMS error at the loops in words. Larger errors have fewer digits."""
-    return f"{loop_error_px:.0f} px off" if loop_error_px >= 9.95 else f"{loop_error_px:.1f} px off"
+    return f"{loop_error_px:.0f} px error" if loop_error_px >= 9.95 else f"{loop_error_px:.1f} px error"
 
 
 def _font(size: float) -> ImageFont.FreeTypeFont:

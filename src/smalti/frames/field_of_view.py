@@ -175,5 +175,5 @@ def read_mask(path: Path, width: int, height: int, *, scale: float = 1.0) -> NDA
         shares = cv2.resize(mask.astype(np.float32), (width, height), interpolation=cv2.INTER_AREA)
         mask = np.asarray(shares > 1.0 - 1e-4, dtype=bool)
     if not mask.any():
-        raise InputError(f"{path}: is black all over, which leaves no scene; paint the scene white")
+        raise InputError(f"{path}: is completely black, so no scene is left; paint the scene white")
     return mask

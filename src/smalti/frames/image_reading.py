@@ -124,14 +124,16 @@ def _describe(path: Path, image: Image.Image) -> ImageHeader:
     width, height = orientation.apply_to_size(*stored)
     bits = _count_bits(path, image)
     if mode in ("CMYK", "YCCK", "LAB", "HSV"):
-        raise InputError(f"{path}: has the colours of print ({mode}); convert it to RGB")
+        raise InputError(f"{path}: has print colours ({mode}); convert it to RGB")
     if bits not in (8, 16) or mode not in (_SIXTEEN_BIT_MODES if bits == 16 else _EIGHT_BIT_MODES):
         raise InputError(f"{path}: has samples of {bits} bits (mode {mode}); convert it to 8 or 16 bits, gray or RGB")
     if tags and any(kind != 1 for kind in tags.get(_SAMPLE_FORMAT, (1,))):
         raise InputError(f"{path}: has signed or fractional samples; convert it to 8 or 16 bits, gray or RGB")
     pages = _count_pages(image)
     if pages > 1:
-        raise InputError(f"{path}: holds {pages} pictures; save each as an image of its own, or the whole as a video")
+        raise InputError(
+            f"{path}: holds {pages} pictures; save each one as a separate image, or all of them as a video"
+        )
     white_is_zero = bool(tags) and bits == 16 and tags.get(_PHOTOMETRIC) == 0
     return ImageHeader(
         path, width, height, bits, mode, orientation, white_is_zero, bool(tags), tags.get(_PLANAR, 1) == 2
@@ -190,7 +192,9 @@ def _read_bytes(header: ImageHeader) -> bytes:
     try:
         return header.path.read_bytes()
     except OSError as error:
-        raise InputError(f"{header.path}: cannot be read ({error.strerror}), check the file and your rights") from None
+        raise InputError(
+            f"{header.path}: cannot be read ({error.strerror}), check the file and its permissions"
+        ) from None
 
 
 def _load(header: ImageHeader, content: bytes) -> Image.Image:
@@ -208,7 +212,7 @@ def _decode_planes(header: ImageHeader, content: bytes) -> NDArray[np.uint16]:
         planes = tifffile.imread(io.BytesIO(content))
     except (ValueError, ImportError):
         raise InputError(
-            f"{header.path}: keeps its colours in compressed planes; save it without compression"
+            f"{header.path}: stores its colours in compressed planes; save it without compression"
         ) from None
     return np.moveaxis(planes[:3], 0, 2)
 

@@ -74,7 +74,7 @@ def _find_smooth(measures: Sequence[FrameMeasure]) -> dict[int, str]:
     """Compare each frame with the sequence: fluid, haze or a long blur leave hardly any texture."""
     usual = _upper_quartile([measured.texture for measured in measures])
     return {
-        index: f"next to no detail ({_percent(measured.texture, usual)} of the usual texture)"
+        index: f"almost no detail ({_percent(measured.texture, usual)} of the usual texture)"
         for index, measured in enumerate(measures)
         if measured.texture < _LEAST_TEXTURE * usual
     }
@@ -92,7 +92,7 @@ def _find_blurred(measures: Sequence[FrameMeasure], others: dict[int, str]) -> d
         sharpness = measures[index].sharpness / np.median([other.sharpness for other in neighbours])
         detail = measures[index].detail / np.median([other.detail for other in neighbours])
         if sharpness < _BLUR_SHARPNESS and detail < _BLUR_DETAIL:
-            reasons[index] = f"blurred beyond use (sharpness {_percent(float(sharpness))} of its neighbours')"
+            reasons[index] = f"too blurred (sharpness {_percent(float(sharpness))} of its neighbours')"
     return reasons
 
 

@@ -102,7 +102,7 @@ def list_folder(folder: Path) -> list[Path]:
     try:
         return _pick(folder, folder.iterdir())
     except OSError as error:
-        raise InputError(f"{folder}: cannot be read ({error.strerror}), check your rights") from None
+        raise InputError(f"{folder}: cannot be read ({error.strerror}), check the permissions") from None
 
 
 def list_pattern(pattern: str) -> list[Path]:

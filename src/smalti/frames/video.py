@@ -114,7 +114,9 @@ class VideoSource:
         ratio = self._table.pixel_ratio
         if ratio == 1:
             return ()
-        return (f"its pixels are not square ({ratio.numerator}:{ratio.denominator}), nor will the mosaic's be",)
+        return (
+            f"its pixels are not square ({ratio.numerator}:{ratio.denominator}), the mosaic will have the same pixels",
+        )
 
     def _convert(self, number: int, frame: VideoFrame) -> NDArray[np.uint8]:
         if (frame.width, frame.height) != self._size:
@@ -132,7 +134,7 @@ def _sample_file(path: Path) -> bytes:
         if path.stat().st_size == 0:
             raise InputError(f"{path}: is empty; record or copy it again")
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}), check the path and your rights") from None
+        raise InputError(f"{path}: cannot be read ({error.strerror}), check the path and the permissions") from None
     return sample
 
 
@@ -142,7 +144,7 @@ def _read_orientation(path: Path, frame: VideoFrame) -> Orientation:
         return Orientation()
     orientation = Orientation.from_matrix(np.frombuffer(bytes(side_data), dtype=np.int32).reshape(3, 3))
     if orientation is None:
-        raise InputError(f"{path}: asks to be shown at an angle other than 90° steps; convert it without rotation")
+        raise InputError(f"{path}: has a rotation that is not a multiple of 90°; convert it without rotation")
     return orientation
 
 

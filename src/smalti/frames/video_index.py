@@ -143,9 +143,9 @@ def _tabulate(path: Path, video: OpenedVideo) -> FrameTable:
     for packet in video.demux():
         stamp = packet.pts
         if stamp is None:
-            raise InputError(f"{path}: its frames carry no times; convert it to MP4 or MKV")
+            raise InputError(f"{path}: its frames have no times; convert it to MP4 or MKV")
         if stamp in sizes:
-            raise InputError(f"{path}: several of its frames carry the same time; convert it to MP4 or MKV")
+            raise InputError(f"{path}: several of its frames have the same time; convert it to MP4 or MKV")
         sizes[stamp] = packet.size
         stop = max(stop, stamp + (packet.duration or 0))
         if packet.is_discard:  # frames that an editor cut away are decoded, but not displayed

@@ -21,9 +21,9 @@ from smalti.geometry.outline import Outline
 from smalti.records import Landmarks, Points
 
 FORMULA = (
-    "From the pixel that is seen to its straight place: subtract centre and divide by unit_px to get (x, y), "
+    "From a pixel of the recorded frame to its undistorted pixel: subtract centre and divide by unit_px to get (x, y), "
     "let r2 = x*x + y*y, multiply (x, y) by 1 + k1*r2 + k2*r2*r2, multiply by unit_px and add centre. "
-    "The other way it has to be solved for. Homographies take and give straight pixels."
+    "The inverse must be solved numerically. Homographies map undistorted pixels to undistorted pixels."
 )
 """For other programs: written to files next to the coefficients."""
 

@@ -43,7 +43,7 @@ class Georeference:
         if mosaic_from_pixel.shape == (3, 3):
             *_, last = mosaic_from_pixel
             if last[:2].any():
-                raise UsageError("a map with perspective leads to no grid in the world; give an affine one")
+                raise UsageError("a map with perspective cannot be put on a grid of the world; give an affine one")
             mosaic_from_pixel = mosaic_from_pixel[:2] / last[2]
         return compose(self.world_from_mosaic, mosaic_from_pixel)
 
@@ -95,7 +95,7 @@ def _check_spread(positions: Positions, mosaic: Points, world: Points) -> None:
     for points, where in ((mosaic, "lie at one place of the mosaic"), (world, "were taken at one position")):
         if np.ptp(points, axis=0).max() <= _ROUNDING * np.abs(points).max():
             raise TableError(
-                f"{positions.origin}: all {len(points)} frames {where}, so that nothing tells north; "
+                f"{positions.origin}: all {len(points)} frames {where}, so north is unknown; "
                 "give positions of frames that lie apart"
             )
 
@@ -143,7 +143,7 @@ def _check_precision(positions: Positions, fitted: Transforms, source: Points, r
     reach = math.hypot(*fitted[:, 0]) * math.sqrt(float(np.sum((source - source.mean(axis=0)) ** 2)))
     if sigma > _WORST_PRECISION * reach:
         raise TableError(
-            f"{positions.origin}: the positions do not resemble the mosaic ({sigma:.2g} m off at a typical frame); "
+            f"{positions.origin}: the positions do not resemble the mosaic ({sigma:.2g} m error at a typical frame); "
             "give the table of these frames, with north growing northwards and positions farther apart than their noise"
         )
 

@@ -74,12 +74,12 @@ def _find_rows(table: Table, labels: Mapping[int, str]) -> dict[int, Row]:
         known = sorted(labels)
         wanted = f"'{labels[known[0]]}'" if "file" in table.columns else f"{known[0]} to {known[-1]}"
         raise TableError(
-            f"{table.path}: none of its {len(table.rows)} rows is of a frame of the project: it names "
+            f"{table.path}: none of its {len(table.rows)} rows belongs to a frame of the project: it names "
             f"{name_of(table.rows[0])!r}, the project has {wanted}; give the table of these frames"
         )
     if len(rows) < FEWEST_FRAMES:
         raise TableError(
-            f"{table.path}: only {len(rows)} of its {len(table.rows)} rows are of frames of the project; "
+            f"{table.path}: only {len(rows)} of its {len(table.rows)} rows belong to frames of the project; "
             f"give positions of {FEWEST_FRAMES} or more"
         )
     return rows
@@ -96,7 +96,7 @@ def _index_frames(
         return _file_name, frames
     if "frame" in table.columns:
         return lambda row: row.count("frame"), {frame: [frame] for frame in labels}
-    raise TableError(f"{table.path}: no column says which frame a row is of; add a column file or frame")
+    raise TableError(f"{table.path}: no column says to which frame a row belongs; add a column file or frame")
 
 
 def _file_name(row: Row) -> str:

@@ -78,9 +78,7 @@ def naming(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or error
-        raise OutputError(
-            f"{path}: cannot be written ({reason}): choose a folder you may write to, with room"
-        ) from error
+        raise OutputError(f"{path}: cannot be written ({reason}): choose a writable folder with free space") from error
 
 
 class Spool:

@@ -14,10 +14,10 @@ from smalti.records import Homographies
 
 CONVENTION = (
     "mosaic_from_frame: multiply (x, y, 1) of a pixel by the 3x3 matrix and divide by the third number to get its "
-    "place on the mosaic. x to the right, y down, the centre of the top-left pixel at (0, 0). The mosaic is level; "
-    "its place, turn and scale are those of the part's reference frame. Where there is a lens, (x, y) is the straight "
-    "pixel, which its formula makes of the one that is seen. "
-    "A frame that is not confirmed is where a single match puts it: if that is wrong, nothing contradicts it."
+    "position on the mosaic. x points right, y points down, (0, 0) is the centre of the top-left pixel. The mosaic is "
+    "level. It has the position, rotation and scale of the part's reference frame. If there is a lens, (x, y) is the "
+    "undistorted pixel: the formula of the lens computes it from the pixel of the recorded frame. "
+    "The position of a frame that is not confirmed depends on a single match."
 )
 
 

@@ -57,7 +57,7 @@ def fit_affine_link(landmarks: Landmarks, family: Family = AFFINE) -> AffineLink
     if np.linalg.det(linear) <= 0:
         raise LandmarkError(
             f"pair {landmarks.pair}: the landmarks show frame {landmarks.pair.j} mirrored in frame "
-            f"{landmarks.pair.i}, check whether two of them are exchanged"
+            f"{landmarks.pair.i}, check whether two of them are swapped"
         )
 
     # A QR factor of the points keeps the digits that their second moments would lose.
@@ -82,8 +82,8 @@ def check_landmarks(landmarks: Landmarks) -> None:
     for frame, points in ((landmarks.pair.i, landmarks.points_i), (landmarks.pair.j, landmarks.points_j)):
         if are_collinear(points):
             raise LandmarkError(
-                f"pair {landmarks.pair}: the landmarks in frame {frame} are collinear and leave the map free "
-                "to shear, add one away from their line"
+                f"pair {landmarks.pair}: the landmarks in frame {frame} are collinear and do not determine "
+                "the map, add one away from their line"
             )
 
 

@@ -85,7 +85,7 @@ class PaperLoop(AnsweredLoop[AffineLink]):
             external = NoExternalModel(frames)
         external_frames = pairwise(external).frames
         if external_frames != frames:
-            raise ModelError(f"the external model speaks of {external_frames} frames, the sequence has {frames}")
+            raise ModelError(f"the external model has {external_frames} frames, the sequence has {frames}")
         return cls(
             first=haralick,
             chain={landmarks.pair: landmarks for landmarks in chain},

@@ -82,7 +82,9 @@ class Cache:
         except OSError as error:
             with suppress(OSError):
                 unfinished.unlink(missing_ok=True)
-            raise OutputError(f"{path}: cannot be written ({error.strerror}); make room or check the rights") from None
+            raise OutputError(
+                f"{path}: cannot be written ({error.strerror}); free disk space or check the permissions"
+            ) from None
 
     def _load(self, path: Path) -> dict[str, NDArray[Any]]:
         try:

@@ -54,7 +54,9 @@ class Database:
                     self._connection.execute("BEGIN IMMEDIATE")
                     yield self._connection
             except sqlite3.OperationalError as error:
-                raise OutputError(f"{self.path}: cannot be written ({error}); make room or check the rights") from None
+                raise OutputError(
+                    f"{self.path}: cannot be written ({error}); free disk space or check the permissions"
+                ) from None
             except (sqlite3.IntegrityError, sqlite3.ProgrammingError):  # our own bug
                 raise
             except sqlite3.DatabaseError as error:
@@ -84,12 +86,12 @@ def _connect(path: Path) -> sqlite3.Connection:
 def _refusal(path: Path, error: sqlite3.DatabaseError) -> ProjectError:
     # The low byte is the kind of an error, and errors of Python's own have none.
     if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
-        return ProjectError(f"{path}: another process keeps it busy; try again")
+        return ProjectError(f"{path}: another process is using it; try again")
     return _damaged(path, f" ({error})")
 
 
 def _damaged(path: Path, why: str = "") -> ProjectError:
-    return ProjectError(f"{path}: is damaged or not a project's file{why}; restore it, or build anew")
+    return ProjectError(f"{path}: is damaged or not a project file{why}; restore it, or build again")
 
 
 VERSION = 4

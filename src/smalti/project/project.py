@@ -93,7 +93,7 @@ class Project:
         if source.fingerprint != self.store.fact("fingerprint"):
             source.close()
             raise ProjectError(
-                f"{source.path}: is not the source that {self.folder} was built from; give it by --source"
+                f"{source.path}: is not the source that {self.folder} was built from; give that one with --source"
             )
         return source
 
@@ -140,8 +140,8 @@ class Project:
         finished_after = self.store.fact("finished_after")
         if finished_after is None:
             raise ProjectError(
-                f"{self.folder}: the build is not finished; go on with the same smalti build command, or stop here in "
-                "the page"
+                f"{self.folder}: the build is not finished; run the same smalti build command again, or press stop "
+                "here in the page"
             )
         history = self.store.history()
         then = history.at(finished_after)
@@ -230,7 +230,7 @@ class Project:
         for record in records:
             if record.pair.j >= len(self.frames):
                 raise ProjectError(
-                    f"{path}: speaks of frame {record.pair.j}, the project has frames 0 to {len(self.frames) - 1} only"
+                    f"{path}: names frame {record.pair.j}, but the project has only frames 0 to {len(self.frames) - 1}"
                 )
         return evaluate(self.placements, records, self.lens)
 

@@ -40,8 +40,8 @@ class ProjectLock:
             self._descriptor = self._take()
         except OSError as error:
             raise OutputError(
-                f"{self._path}: cannot be locked ({error.strerror}); check the rights, or keep the project on a disk "
-                "that knows locks"
+                f"{self._path}: cannot be locked ({error.strerror}); check the permissions, or keep the project on a "
+                "disk that supports locks"
             ) from None
         # A project that is dropped without being closed must not lock its folder for ever.
         self._release = weakref.finalize(self, _let_go, self._descriptor, self._path, os.getpid())

@@ -124,7 +124,7 @@ def state_of(project: Project) -> FinishedState:
         )
     if project.store.fact("method") == "paper":
         raise ProjectError(
-            f"{project.folder}: its mosaic was made by the paper's method, which keeps no states; build it with "
+            f"{project.folder}: its mosaic was made by the paper's method, which stores no states; build it with "
             "--method smalti for a film or a map of the uncertainty"
         )
     used = tuple(frame.number for frame in project.frames if not frame.reason)

@@ -91,7 +91,7 @@ def _rejection(
     disagreement = float(np.sqrt(np.mean(np.sum(there_and_back**2, axis=1))))
     allowed = max(settings.threshold_px, 0.01 * 2 * outline.outer_half_side)
     if not disagreement <= allowed:
-        return f"the maps forth and back disagree by {disagreement:.1f} px, {allowed:.1f} allowed"
+        return f"the maps in the two directions disagree by {disagreement:.1f} px, {allowed:.1f} allowed"
     return ""
 
 

@@ -80,7 +80,7 @@ def snap(
     surface = _correlate(patch, _Patch(reach, *view.sample(_grid(reach))))
     fits = [_refine(patch, view, position) for position in _peaks(surface, radius)]
     if not fits:
-        return refuse("the place lies too near the rim of the other frame")
+        return refuse("the place lies too near the edge of the other frame")
     best = max(fits, key=lambda fit: fit.correlation)
     if best.correlation < LEAST_CORRELATION:
         return refuse(f"nothing within {radius_px:.0f} px looks like the point", max(best.correlation, 0.0))
@@ -90,7 +90,7 @@ def snap(
     if pixel * float(np.linalg.norm(best.shift)) > radius_px:
         return refuse(f"the best place lies more than {radius_px:.0f} px away; click nearer to it", best.correlation)
     if best.sigma > LARGEST_SIGMA:
-        return refuse("the place cannot be told to a fraction of a pixel", best.correlation)
+        return refuse("the place cannot be found to a fraction of a pixel", best.correlation)
     return Snap(True, start + pixel * best.shift, best.correlation, pixel * best.sigma, "")
 
 
@@ -161,7 +161,7 @@ def _grid(half: int) -> Points:
 
 def _choose_patch(view: _View) -> _Patch | str:
     """Return the smallest patch that varies in all directions, or why there is none."""
-    reason = "the point lies too near the rim of its frame"
+    reason = "the point lies too near the edge of its frame"
     for half in HALF_SIDES:
         patch = _Patch(half, *view.sample(_grid(half)))
         if patch.visible.mean() < LEAST_SHARE or not patch.visible[half, half]:
@@ -172,7 +172,11 @@ def _choose_patch(view: _View) -> _Patch | str:
         if least >= LEAST_SLOPE**2 and least >= LEAST_RATIO**2 * most:
             return patch
         is_line = most >= (2.0 * LEAST_SLOPE) ** 2
-        reason = "what surrounds the point is alike along a line" if is_line else "too little detail around the point"
+        reason = (
+            "the picture around the point looks the same along a line"
+            if is_line
+            else "too little detail around the point"
+        )
     return reason
 
 

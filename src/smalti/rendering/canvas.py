@@ -194,7 +194,7 @@ def _map_rims(
     mosaic_from_frame: NDArray[np.float64], rim: NDArray[np.float64], numbers: Sequence[int]
 ) -> NDArray[np.float64]:
     """Return the mapped rims (n, m, 2). Refuse maps that do not map a frame to a quadrangle."""
-    remedy = "take the frame out, or link it anew"
+    remedy = "remove the frame, or link it again"
     for number, matrix in zip(numbers, mosaic_from_frame, strict=True):
         if not np.isfinite(matrix).all():
             raise OutputError(f"frame {number}: its map has entries that are not finite numbers; {remedy}")

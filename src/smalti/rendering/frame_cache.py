@@ -136,7 +136,9 @@ def read_exactly(
         number, frame = next(frames, (None, None))
         if frame is None or number != expected:
             got = "nothing" if number is None else f"frame {number}"
-            raise InputError(f"frame {expected}: the reader gave {got} instead; the video may have changed, start anew")
+            raise InputError(
+                f"frame {expected}: the reader gave {got} instead; the video may have changed, start again"
+            )
         if frame.shape != shape or frame.dtype != np.uint8:
             raise InputError(
                 f"frame {expected}: is {frame.dtype} of shape {frame.shape}, expected uint8 of {shape}; "

@@ -74,7 +74,7 @@ class Layout:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise OutputError(f"{self._folder}: cannot be made ({error.strerror}); check the rights") from error
+            raise OutputError(f"{self._folder}: cannot be made ({error.strerror}); check the permissions") from error
         return self._folder
 
     def plan(self, on_frame: Callable[[], None] = lambda: None) -> RenderPlan:

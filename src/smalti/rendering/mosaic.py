@@ -122,7 +122,7 @@ class Mosaic:
         for kind in kinds:
             check_map_kind(kind)
         if "uncertainty" in kinds and spread is None:
-            raise UsageError("a map of the uncertainty needs to be told the spread of each frame")
+            raise UsageError("a map of the uncertainty needs the spread of each frame")
         canvas = self.canvas(scale)
         window = canvas.window if region is None else canvas.part(region)
         name = path.name.removesuffix(path.suffix).removesuffix(".ome")

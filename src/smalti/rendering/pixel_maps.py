@@ -24,10 +24,10 @@ MapKind = Literal["source", "uncertainty", "coverage"]
 MAP_KINDS: tuple[MapKind, ...] = get_args(MapKind)
 
 FRAME_MAPS_CONVENTION = (
-    "A value of the source map is that of a frame below; 0 is no frame. frame_from_canvas: multiply (x, y, 1) of a "
-    "pixel of the map by the 3x3 matrix and divide by the third number to get the pixel of the frame. x to the right, "
-    "y down, the centre of the top-left pixel at (0, 0). Where there is a lens, this is the straight pixel: the "
-    "lens says where it is seen."
+    "Each value of the source map stands for a frame below; 0 is no frame. frame_from_canvas: multiply (x, y, 1) of a "
+    "pixel of the map by the 3x3 matrix and divide by the third number to get the pixel of the frame. x points right, "
+    "y points down, (0, 0) is the centre of the top-left pixel. If there is a lens, the result is the undistorted "
+    "pixel: the lens leads to the pixel of the recorded frame."
 )
 
 

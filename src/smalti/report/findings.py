@@ -107,6 +107,8 @@ class Findings:
     def label(self, frame: int) -> str:
         """Return a frame's number with its label."""
         label = self.frames[frame].label
+        if label.startswith(f"frame {frame} "):  # of a video
+            return label.removeprefix("frame ")
         return f"{frame} ({label})" if label and label != str(frame) else str(frame)
 
 

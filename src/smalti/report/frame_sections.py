@@ -38,8 +38,8 @@ LETTERS = 1 / 32
 LEGEND = {
     "way": "path of the frames' centres, first and last frame numbered",
     "reference": "the frame that stays fixed",
-    "loop": "link suggested by the engine, accepted",
-    "rejected": "link that was rejected",
+    "loop": "accepted link that the engine suggested",
+    "rejected": "rejected link",
 }
 
 
@@ -70,7 +70,7 @@ def _draw_part(findings: Findings, part: Part) -> Markup:
         element("h3", name) if len(findings.parts) > 1 else Markup(),
         element(
             "div",
-            _draw_panel(part, part.by_chain, before, box, "Before: by the chain alone"),
+            _draw_panel(part, part.by_chain, before, box, "Before: the chain alone"),
             _draw_panel(part, part.centres, after, box, "After: the finished mosaic"),
             class_="panels",
         ),
@@ -105,8 +105,8 @@ def _say_moves(part: Part) -> str:
     moves = part.moves_px
     farthest = int(np.argmax(moves))
     return (
-        f"Between the two the frames moved by {say_px(float(np.sqrt(np.mean(moves**2))))} (RMS), frame "
-        f"{part.frames[farthest]} the most: {say_px(float(moves[farthest]))}. Frame {part.reference} stays fixed."
+        f"The answers moved the frames by {say_px(float(np.sqrt(np.mean(moves**2))))} (RMS). Frame "
+        f"{part.frames[farthest]} moved most: {say_px(float(moves[farthest]))}. Frame {part.reference} stays fixed."
     )
 
 
@@ -135,12 +135,12 @@ COLUMNS = (
     Column("x px", True, "of the frame's centre on the mosaic"),
     Column("y px", True, "of the frame's centre on the mosaic"),
     Column("rotation °", True, "at the centre, clockwise on the screen"),
-    Column("scale", True, "at the centre: mosaic pixels a frame pixel"),
+    Column("scale", True, "at the centre: mosaic pixels per frame pixel"),
     Column("± px", True, "predicted standard deviation of the centre, relative to the reference frame"),
-    Column("confirmed", explanation="yes: several matches agree on its place; no: it rests on a single match"),
+    Column("confirmed", explanation="yes: several matches agree on the place; no: it depends on a single match"),
 )
 
-UNCONFIRMED = "if the single match that joins them to the others is wrong, nothing contradicts it"
+UNCONFIRMED = "a single match joins them to the others, and no other match confirms it"
 
 
 def draw_placements(findings: Findings) -> Markup:
@@ -154,7 +154,7 @@ def draw_placements(findings: Findings) -> Markup:
         "section",
         element("h2", "Frames"),
         _list_reasons("Not placed", findings.not_placed),
-        _list_reasons("Set aside at first, placed beside a neighbour at last", aside),
+        _list_reasons("Set aside at first, placed next to a neighbour at the end", aside),
         _list_reasons("Not confirmed", dict.fromkeys(findings.unconfirmed, UNCONFIRMED)),
         fold_table(count(len(rows), "frame"), table, len(rows)),
         id="frames",

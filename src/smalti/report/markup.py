@@ -149,10 +149,10 @@ ROLES = {
 
 ROLES_EXPLAINED = {
     Role.CHAIN: "frames that follow each other",
-    Role.BRIDGE: "over a break in the chain",
-    Role.CHECK: "over some frames at once, to measure the noise and hold the chain",
-    Role.LOOP: "suggested by the engine",
-    Role.ASIDE: "to place a frame that had been set aside",
+    Role.BRIDGE: "frames on the two sides of a break in the chain",
+    Role.CHECK: "frames a few steps apart, to measure the noise and support the chain",
+    Role.LOOP: "pairs that the engine suggested",
+    Role.ASIDE: "to place a frame that was set aside",
 }
 
 
@@ -175,7 +175,7 @@ def say_lens(lens: Lens) -> str:
     """Return what the lens does to the frames."""
     second = f", k₂ = {lens.k2:.4g}" if lens.k2 else ""
     moves = f"{100 * abs(lens.stretch):.2g} % at the corners"
-    return f"Lens: radial distortion k₁ = {lens.k1:.4g}{second} ({moves}), found from the matches and made up for."
+    return f"Lens: radial distortion k₁ = {lens.k1:.4g}{second} ({moves}), estimated from the matches and corrected."
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

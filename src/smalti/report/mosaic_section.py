@@ -67,7 +67,7 @@ def say_placed(findings: Findings) -> str:
         return f"Placed {placed} of {frames} on one mosaic."
     sizes = [len(part.frames) for part in parts]
     shown = f"{say_list(map(str, sizes))} frames" if len(sizes) <= MOST_LISTED else f"{sizes[0]} frames on the largest"
-    return f"Placed {placed} of {frames} on {len(parts)} mosaics that nothing joins: {shown}."
+    return f"Placed {placed} of {frames} on {len(parts)} separate mosaics: {shown}."
 
 
 def link_to(target: Path, page: Path) -> str:
@@ -77,21 +77,21 @@ def link_to(target: Path, page: Path) -> str:
 
 def _say_error(findings: Findings) -> list[str]:
     if not findings.parts:
-        return ["There is no mosaic, so there is no error to tell."]
+        return ["There is no mosaic, so no error can be measured."]
     facts = findings.facts
     where = "" if len(findings.parts) == 1 else " of the largest mosaic"
     measured = (
-        [element("strong", say_px(facts["left_out_px"])), " measured on matches not used for a trial fit"]
+        [element("strong", say_px(facts["left_out_px"])), " measured on matches not used for the fit"]
         if facts["left_out_px"] is not None
-        else ["not measured, because there are too few matches to leave some out"]
+        else ["not measured, because there are too few matches"]
     )
     before = (
         f"{say_px(facts['chain_error_px'])} measured on the loops, {say_px(facts['chain_predicted_px'])} predicted."
         if facts["chain_error_px"] is not None
-        else f"{say_px(facts['chain_predicted_px'])} predicted; no loop was found to measure it on."
+        else f"{say_px(facts['chain_predicted_px'])} predicted, not measured because no loop was found."
     )
     predicted = element("strong", say_px(facts["predicted_error_px"]))
-    return [f"Error{where}: ", *measured, ", ", predicted, " predicted. Before, by the chain alone: ", before]
+    return [f"Error{where}: ", *measured, ", ", predicted, " predicted. With the chain alone: ", before]
 
 
 def _list_concerns(findings: Findings) -> Markup:
@@ -101,7 +101,7 @@ def _list_concerns(findings: Findings) -> Markup:
     concerns = [
         (len(findings.not_placed), count(len(findings.not_placed), "frame") + " could not be placed", "#frames"),
         (rejected, count(rejected, "match was", "matches were") + " rejected", "#rejected"),
-        (unconfirmed, count(unconfirmed, "frame rests", "frames rest") + " on a single match", "#frames"),
+        (unconfirmed, count(unconfirmed, "frame depends", "frames depend") + " on a single match", "#frames"),
         (unjoined, count(unjoined, "break") + " in the sequence could not be joined", "#breaks"),
     ]
     items = [element("a", words, href=address) for number, words, address in concerns if number]
@@ -120,7 +120,7 @@ def _list_files(findings: Findings, page: Path, folder: Path, mosaics: Sequence[
     ]
     files += [(folder / name, meaning) for name, meaning in TABLES.items() if (folder / name).exists()]
     items = [join(element("a", path.name, href=link_to(path, page)), f": {meaning}") for path, meaning in files]
-    return element("nav", element("h2", "What to open"), draw_list(items), aria_label="Files") if items else Markup()
+    return element("nav", element("h2", "Files"), draw_list(items), aria_label="Files") if items else Markup()
 
 
 def _say_when(mosaics: Sequence[Path]) -> str:
@@ -138,8 +138,8 @@ OVERLAYS = {"outlines": "Outlines of the frames", "path": "Path of the camera", 
 
 MAPS = {
     "translation": "shifts",
-    "rigid": "shifts and turns",
-    "similarity": "shifts, turns and scales",
+    "rigid": "shifts and rotations",
+    "similarity": "shifts, rotations and scales",
     "affine": "affine maps",
     "projective": "homographies",
 }
@@ -167,7 +167,7 @@ def draw_mosaics(project: Project, findings: Findings, page: Path, mosaics: Sequ
         file = link_to(mosaics[part.number], page) if mosaics else None
         figures.append(_draw_mosaic(findings, part, whole, element("a", picture, href=file), maps))
     hidden = len(findings.parts) - len(shown)
-    rest = element("p", f"{count(hidden, 'smaller mosaic')} not shown; see the files.") if hidden else Markup()
+    rest = element("p", f"{count(hidden, 'smaller mosaic')} not shown here; see the files.") if hidden else Markup()
     return element(
         "section", element("h2", "The mosaic" if len(figures) == 1 else "The mosaics"), *figures, rest, id="mosaic"
     )
@@ -180,7 +180,7 @@ def _draw_mosaic(findings: Findings, part: Part, canvas: Canvas, picture: Markup
         "figure",
         element("h3", part.name.capitalize()) if len(findings.parts) > 1 else Markup(),
         _draw_switches("Show", "radio", views, part),
-        _draw_switches("Draw over it", "checkbox", OVERLAYS, part),
+        _draw_switches("Draw on top", "checkbox", OVERLAYS, part),
         element("div", *stage, class_="stage"),
         element("p", class_="reading", hidden=True),
         *(one.draw_key() for one in maps),
@@ -252,6 +252,6 @@ def _say_mosaic(findings: Findings, part: Part, canvas: Canvas) -> str:
     return (
         f"{count(len(part.frames), 'frame')}, {canvas.width} × {canvas.height} px, "
         f"placed by {MAPS[findings.facts['family']]}. "
-        f"Its place, turn and scale are those of frame {findings.label(part.reference)}. "
-        "The path numbers its first and last frame; links that were rejected are red and dashed."
+        f"It has the position, rotation and scale of frame {findings.label(part.reference)}. "
+        "Numbers mark the first and last frame of the path. Rejected links are red and dashed."
     )

@@ -29,10 +29,10 @@ from smalti.report.markup import (
 
 STOPPED = {
     "budget": "the budget was spent",
-    "target": "the predicted error had reached the target",
-    "no candidate": "no pair was left that was worth asking",
-    "interrupted": "it was interrupted",
-    "person": "the person who answered said that it was enough",
+    "target": "the predicted error reached the target",
+    "no candidate": "no useful question was left",
+    "interrupted": "the build was interrupted",
+    "person": "the person who answered chose to stop",
 }
 
 STATES = {LinkState.ACCEPTED: "accepted", LinkState.REJECTED: "rejected"}
@@ -44,21 +44,19 @@ LIGHT = 0.5
 """Of the full weight: below, a link hardly counts."""
 
 COLUMNS = (
-    Column("order", True, "in which the questions were asked"),
+    Column("order", True, "order of the questions"),
     Column("i", True, "number of the earlier frame"),
     Column("j", True, "number of the later frame"),
     Column("role", explanation="; ".join(f"{ROLES[role]}: {words}" for role, words in ROLES_EXPLAINED.items())),
-    Column("by", explanation="person: answered in the page, and accepted whatever the others say"),
+    Column("by", explanation="person: answered in the page, always accepted"),
     Column("verdict"),
     Column("reason"),
     Column("landmarks", True),
-    Column("residual px", True, "RMS of the landmarks on the final mosaic"),
-    Column(
-        "χ²", True, "of 8 degrees of freedom, or two a landmark if there are fewer than four; against all other links"
-    ),
-    Column("weight", True, "in the final fit, between 0 and 1"),
+    Column("residual px", True, "RMS distance between the landmarks on the final mosaic"),
+    Column("χ²", True, "disagreement with all other links; 8 degrees of freedom, 2 per landmark for fewer than 4"),
+    Column("weight", True, "weight in the final fit, from 0 to 1"),
     Column("state", explanation="accepted: used; rejected: contradicts the others, not used"),
-    Column("seconds", True, "that the answer took"),
+    Column("seconds", True, "time that the answer took"),
 )
 
 
@@ -69,7 +67,7 @@ def draw_questions(findings: Findings) -> Markup:
     table = draw_table(caption, COLUMNS, rows, sortable=True)
     return element(
         "section",
-        element("h2", "What was asked"),
+        element("h2", "Questions"),
         draw_rejected(findings),
         draw_breaks(findings),
         element("h3", "Summary"),
@@ -100,21 +98,22 @@ def _draw_summary(findings: Findings) -> Markup:
 def _say_end(findings: Findings) -> str:
     reason = findings.facts["stopped"]
     lighter = sum(link.weight < LIGHT for link in findings.links.values() if link.state is LinkState.ACCEPTED)
-    weights = f" {count(lighter, 'accepted link')} fit so badly that they count less than half." if lighter else ""
+    links = count(lighter, "accepted link has", "accepted links have")
+    weights = f" {links} less than half of the full weight because of a bad fit." if lighter else ""
     return f"The engine stopped asking because {STOPPED.get(reason, reason)}.{_say_noise(findings)}{weights}"
 
 
 def _say_noise(findings: Findings) -> str:
     """Say how noisy each kind of link turned out to be."""
     noise = findings.facts["noise"]
-    kinds = {"chain": "links of the chain", "matcher": "the matcher's other links", "person": "links of people"}
+    kinds = {"chain": "links of the chain", "matcher": "other links of the matcher", "person": "links of people"}
     found = {
         _noise_of(entry) for entry in findings.answers if entry.answer.landmarks is not None and entry.role in NOISY
     }
-    told = [f"{words} err {say_number(noise[kind], 2)} times" for kind, words in kinds.items() if kind in found]
+    told = [f"{words} {say_number(noise[kind], 2)} times" for kind, words in kinds.items() if kind in found]
     if not told:
         return ""
-    return f" By how well all links agree, {say_list(told)} as much as their landmarks say."
+    return f" Noise of the links, compared with what their landmarks state: {say_list(told)} as much."
 
 
 def _noise_of(entry: AnswerEntry) -> str:
@@ -147,8 +146,8 @@ def _row(findings: Findings, place: int, entry: AnswerEntry) -> list[str]:
 KINDS = {
     "no": "no overlap",
     "unsure": "unsure",
-    "chain": "chain, bridges and checks, accepted",
-    "yes": "suggested or set aside, accepted",
+    "chain": "accepted links of the chain, bridges and checks",
+    "yes": "other accepted links",
     "rejected": "rejected",
 }
 """In the order in which they are drawn, the most important one last."""
@@ -170,7 +169,7 @@ def draw_pairs(findings: Findings) -> Markup:
         *(element("path", d=_cells(chosen, cell), class_=f"cell {kind}") for kind, chosen in pairs.items() if chosen),
         viewBox=f"0 0 {frames} {frames}",
         role="img",
-        aria_label=f"Square of all pairs of {count(frames, 'frame')}: {_say_counts(pairs)}",
+        aria_label=f"Matrix of all pairs of {count(frames, 'frame')}: {_say_counts(pairs)}",
     )
     legend = [
         element("li", element("span", class_=f"key cell {kind}", aria_hidden="true"), f"{KINDS[kind]}: {len(chosen)}")
@@ -181,7 +180,7 @@ def draw_pairs(findings: Findings) -> Markup:
         "figure",
         element("ul", *legend, class_="legend"),
         picture,
-        element("figcaption", f"Frame 0 at the top left, frame {frames - 1} at the bottom right; empty: never asked."),
+        element("figcaption", f"Frame 0 is at the top left, frame {frames - 1} at the bottom right. Empty: not asked."),
         class_="pairs",
     )
 
@@ -214,9 +213,7 @@ def draw_rejected(findings: Findings) -> Markup:
     rejected.sort(key=lambda link: (-link.chi2, link.pair))
     if rejected:
         told = join(
-            element(
-                "p", "These pairs were said to overlap, but not where all the others have them. They were not used."
-            ),
+            element("p", "These matches were rejected because they contradict the others. They were not used."),
             draw_list(_say_rejected(findings, link) for link in rejected),
         )
     else:
@@ -233,25 +230,25 @@ def draw_breaks(findings: Findings) -> Markup:
     told = join(
         element(
             "p",
-            "Here the chain broke: no match of frames near each other joins the two sides. Each is a mosaic of its own "
+            "The chain broke here: no match of nearby frames joins the two sides. Each side is a separate mosaic "
             "until an answer joins them.",
         ),
         draw_list(_say_break(findings, pair, pair in unjoined) for pair in breaks),
     )
-    return element("div", element("h3", "Where the sequence broke"), told, id="breaks")
+    return element("div", element("h3", "Breaks in the sequence"), told, id="breaks")
 
 
 def _say_rejected(findings: Findings, link: LinkEntry) -> Markup:
     i, j = link.pair.i, link.pair.j
     names = element("strong", f"Frames {findings.label(i)} and {findings.label(j)}")
     reason = next(entry.answer.reason for entry in findings.answers if entry.answer.pair == link.pair)
-    said = f" The matcher had said: {reason}." if reason else ""
-    return join(names, f", asked for: {ROLES[findings.roles[link.pair]]}. {_say_contradiction(findings, link)}{said}")
+    said = f" The matcher said: {reason}." if reason else ""
+    return join(names, f", role {ROLES[findings.roles[link.pair]]}. {_say_contradiction(findings, link)}{said}")
 
 
 def _say_contradiction(findings: Findings, link: LinkEntry) -> str:
     if not (math.isfinite(link.chi2) and math.isfinite(link.residual_px)):
-        return f"{_say_places(findings, link.pair)} Nothing else joins the two as this answer would. Not used."
+        return f"{_say_places(findings, link.pair)} No other match joins them in this way. Not used."
     accepted = [findings.links[pair] for pair in findings.pairs(LinkState.ACCEPTED)]
     ends = {link.pair.i, link.pair.j}
     others = sum(not ends.isdisjoint((other.pair.i, other.pair.j)) for other in accepted)
@@ -259,8 +256,8 @@ def _say_contradiction(findings: Findings, link: LinkEntry) -> str:
     usual_px = float(np.median([other.residual_px for other in accepted])) if accepted else None
     usual_chi2 = float(np.median([other.chi2 for other in accepted])) if accepted else None
     return (
-        f"Contradicts {against} by {say_px(link.residual_px)} (a accepted link: {say_px(usual_px)} in the median); "
-        f"χ² {say_number(link.chi2, 0)} of 8 degrees of freedom ({say_number(usual_chi2, 0)} in the median). Not used."
+        f"Contradicts {against} by {say_px(link.residual_px)} (median of accepted links: {say_px(usual_px)}); "
+        f"χ² {say_number(link.chi2, 0)} with 8 degrees of freedom (median: {say_number(usual_chi2, 0)}). Not used."
     )
 
 

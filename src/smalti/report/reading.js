@@ -5,7 +5,7 @@ for (const figure of document.querySelectorAll("figure.mosaic")) {
   if (!images.length || !("DecompressionStream" in window)) continue;
   const stage = figure.querySelector(".stage");
   const reading = figure.querySelector(".reading");
-  const invitation = "Point at the mosaic to read a place.";
+  const invitation = "Point at a place of the mosaic to read its values.";
   reading.hidden = false;
   reading.textContent = invitation;
   let maps;

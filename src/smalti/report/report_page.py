@@ -60,8 +60,8 @@ def _own_file(name: str) -> Markup:
 STAGES = {
     "reading": "reading the frames, finding keypoints",
     "chain": "registering the chain",
-    "appearance": "comparing what frames look like",
-    "loop": "asking",
+    "appearance": "computing the appearance of frames",
+    "loop": "asking questions",
     "finish": "finishing the mosaic",
     "render": "rendering",
     "report": "writing the report",

@@ -98,7 +98,7 @@ def _map_source(source: NDArray[np.int32]) -> Map:
         "source",
         "Frames",
         encode_raster(colour_numbers(len(shown) + 1)[numbers]),
-        f"Which of {count(len(shown), 'frame')} each place is taken from: a colour each.",
+        f"The frame that each place is taken from. {count(len(shown), 'frame')}, one colour each.",
         Markup(),
         {"data_frames": " ".join(shown)},
     )
@@ -118,7 +118,7 @@ def _map_coverage(coverage: NDArray[np.uint16]) -> Map:
             np.minimum(coverage, MOST_COUNTED).astype(np.uint8),
             np.concatenate([np.zeros((1, 3), dtype=np.uint8), palette]),
         ),
-        "How many frames see each place.",
+        "How many frames show each place.",
         _draw_scale(COVERAGE, *ends),
         {"data_most": str(MOST_COUNTED)},
     )

@@ -197,7 +197,7 @@ ENDING = "the program is ending; start it again"
 def _describe(error: Exception) -> str:
     if isinstance(error, SmaltiError):
         return str(error)
-    return f"something is wrong in Smalti itself: {type(error).__name__}: {error}"
+    return f"Smalti has an internal error: {type(error).__name__}: {error}"
 
 
 GRACE_SECONDS = 0.3

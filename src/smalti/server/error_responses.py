@@ -21,7 +21,7 @@ from smalti.server.security import SAFE_HEADERS, Objection, refuse
 
 _OF_ROUTING = {
     HTTPStatus.NOT_FOUND: "there is nothing at this address",
-    HTTPStatus.METHOD_NOT_ALLOWED: "this address cannot be asked in that way",
+    HTTPStatus.METHOD_NOT_ALLOWED: "this address does not accept this kind of request",
     HTTPStatus.BAD_REQUEST: "the request cannot be read as JSON",
 }
 
@@ -79,9 +79,7 @@ async def _explain_routing(request: Request, error: Exception) -> Response:
 
 async def _admit_fault(request: Request, error: Exception) -> Response:
     # This response does not pass the gate. The error itself goes to the server's log.
-    objection = Objection(
-        HTTPStatus.INTERNAL_SERVER_ERROR, "something is wrong in Smalti itself; the terminal tells more"
-    )
+    objection = Objection(HTTPStatus.INTERNAL_SERVER_ERROR, "Smalti has an internal error; see the terminal")
     return refuse(objection, {**SAFE_HEADERS, "Cache-Control": "no-store"})
 
 

@@ -66,11 +66,11 @@ class Guard:
         """Return why a request is refused before it is read, or None to let it pass."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._is_own(hosts[0]):
-            return Objection(
-                HTTPStatus.FORBIDDEN, "this server does not go by that name; open the address that smalti printed"
-            )
+            return Objection(HTTPStatus.FORBIDDEN, "this server has another name; open the address that smalti printed")
         if _comes_from_elsewhere(hosts[0], headers) and not _opens_the_page(method, path, headers):
-            return Objection(HTTPStatus.FORBIDDEN, "another site may not ask; open the address that smalti printed")
+            return Objection(
+                HTTPStatus.FORBIDDEN, "requests from another site are not allowed; open the address that smalti printed"
+            )
         if path.startswith("/api/") and not self._is_trusted(headers):
             return Objection(
                 HTTPStatus.FORBIDDEN, "the token is missing or wrong; open the whole address that smalti printed"

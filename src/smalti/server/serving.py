@@ -223,7 +223,7 @@ class Address:
 def listen(host: str, port: int) -> Address:
     """Bind to an address of this machine. Port 0 means any free port."""
     if not 0 <= port <= LARGEST_PORT:
-        raise UsageError(f"--port {port}: give a number up to {LARGEST_PORT}, or 0 for any that is free")
+        raise UsageError(f"--port {port}: give a number up to {LARGEST_PORT}, or 0 for a free one")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError):
@@ -244,7 +244,7 @@ def listen(host: str, port: int) -> Address:
 
 def _explain(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"--port {port}: is taken; give another one, or 0 for any that is free"
+        return f"--port {port}: is in use; give another one, or 0 for a free one"
     if error.errno == errno.EADDRNOTAVAIL:
         return f"--host {host}: is not an address of this machine; give 127.0.0.1 or one that is"
     return f"--host {host} --port {port}: cannot be used ({error.strerror}); give others"

@@ -60,7 +60,7 @@ def _trajectories(settings: StudySettings, runs: list[Run]) -> Figure:
     first_seed = [run for run in runs if run.settings.seed == settings.seeds[0]]
     truth = first_seed[0].true_centres
     panels: list[tuple[str, Points, str]] = [
-        ("truth (of real frames, GPS)", truth, "#333333"),
+        ("ground truth (GPS for real frames)", truth, "#333333"),
         ("chain alone", first_seed[0].initial_centres, "#999999"),
     ]
     for run in first_seed:
@@ -143,7 +143,7 @@ def _evolution(run: Run) -> Figure:
     axes[1, 0].set_ylabel("expected reward\n(each scaled to its maximum)")
     if image is not None:
         figure.colorbar(image, ax=list(axes[0]), shrink=0.8, label="px²")
-    figure.suptitle(f"{run.settings.strategy}, seed {run.settings.seed}: what is unknown, and what is worth asking")
+    figure.suptitle(f"{run.settings.strategy}, seed {run.settings.seed}: informativeness and expected reward")
     return figure
 
 
@@ -195,7 +195,7 @@ def draw_prediction(settings: StudySettings, runs: list[Run]) -> Figure:
     for measure, style, label in (
         ("relative_rmsd_px", "-", "real"),
         ("predicted_rmsd_px", "--", "predicted, without ground truth"),
-        ("bound_px", ":", "below this nine times of ten, as stated"),
+        ("bound_px", ":", "stated bound with 90 % probability"),
     ):
         values = _by_seed(settings, runs, strategy, measure)
         if np.isfinite(values).all():

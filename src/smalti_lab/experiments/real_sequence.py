@@ -62,7 +62,7 @@ def check_caliterra(frames: int, chain_noise: float) -> None:
     if frames > FRAMES:
         raise UsageError(f"{NAME}: the set has {FRAMES} frames, {frames} are too many")
     if chain_noise != 1.0:
-        raise UsageError(f"{NAME}: the noise of real frames is what it is, leave the chain's at 1")
+        raise UsageError(f"{NAME}: the noise of real frames cannot be changed, leave --chain-noise at 1")
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +194,7 @@ def keep_matches(folder: Path, name: str, matches: Matches) -> None:
             )
         partial.replace(path)
     except OSError as error:
-        raise OutputError(f"{path}: cannot be written ({error.strerror}), make room and start again") from None
+        raise OutputError(f"{path}: cannot be written ({error.strerror}), free disk space and start again") from None
 
 
 def load_matches(folder: Path, name: str, frames: int) -> Matches | None:

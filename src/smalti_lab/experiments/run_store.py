@@ -58,7 +58,7 @@ def keep(folder: Path, run: Run) -> None:
             )
         partial.replace(path)
     except OSError as error:
-        raise OutputError(f"{path}: cannot be written ({error.strerror}), make room and start again") from None
+        raise OutputError(f"{path}: cannot be written ({error.strerror}), free disk space and start again") from None
 
 
 def load(folder: Path, run: RunSettings, pictured: bool) -> Run | None:

@@ -37,7 +37,7 @@ class StudySettings:
 
     def __post_init__(self) -> None:
         if not 0.0 < self.chain_noise < math.inf:
-            raise UsageError(f"a chain's noise of {self.chain_noise} times what it says: give a positive number")
+            raise UsageError(f"--chain-noise {self.chain_noise}: give a positive number")
         experiment_named(self.experiment).check(self.frames, self.chain_noise)
         appearance_named(self.appearance)
         for name in self.strategies:
@@ -201,8 +201,8 @@ def worker_pool(count: int) -> Iterator[Workers]:
         pool.shutdown()
     except BrokenProcessPool:
         raise SmaltiError(
-            "a worker was ended from outside, perhaps for want of memory: start again with fewer jobs, "
-            "the runs that are finished are kept"
+            "another program ended a worker, perhaps because memory ran out: start again with fewer jobs, "
+            "finished runs are kept"
         ) from None
     except BaseException:
         processes = list((getattr(pool, "_processes", None) or {}).values())

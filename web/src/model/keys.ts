@@ -50,13 +50,13 @@ export interface Binding {
   readonly repeats?: boolean;
 }
 
-export type Group = "Answer" | "Landmarks" | "Looking" | "Going about";
+export type Group = "Answer" | "Landmarks" | "View" | "Page";
 
 export const BINDINGS: readonly Binding[] = [
   {
     command: "yes",
     keys: ["y"],
-    words: "the frames overlap: set landmarks, or confirm those that are set",
+    words: "the frames overlap: set landmarks, or confirm them",
     group: "Answer",
   },
   { command: "no", keys: ["n"], words: "no overlap", group: "Answer" },
@@ -64,42 +64,42 @@ export const BINDINGS: readonly Binding[] = [
   {
     command: "confirm",
     keys: ["Enter"],
-    words: "accept the expected place, or confirm the answer",
+    words: "accept the expected position, or confirm the answer",
     group: "Answer",
     framesOnly: true,
   },
-  { command: "accept", keys: ["a"], words: "take the matcher’s landmarks", group: "Answer" },
-  { command: "reject", keys: ["r"], words: "hide the matcher’s proposal", group: "Answer" },
-  { command: "undo", keys: ["z", "Ctrl+z"], words: "undo what was drawn last, or the last answer", group: "Answer" },
+  { command: "accept", keys: ["a"], words: "use the landmarks of the matcher", group: "Answer" },
+  { command: "reject", keys: ["r"], words: "hide the proposal of the matcher", group: "Answer" },
+  { command: "undo", keys: ["z", "Ctrl+z"], words: "undo the last drawing step or the last answer", group: "Answer" },
   { command: "redo", keys: ["Shift+z", "Ctrl+y", "Ctrl+Shift+z"], words: "redo", group: "Answer" },
   { command: "finish", keys: ["e"], words: "stop here: finish the mosaic and the report", group: "Answer" },
 
-  { command: "next", keys: ["Escape"], words: "let go; then: back to the suggested pair", group: "Going about" },
-  { command: "go", keys: ["g"], words: "look at two frames by their numbers", group: "Going about" },
-  { command: "mosaic", keys: ["m"], words: "the mosaic large, and back", group: "Going about" },
-  { command: "overview", keys: ["o"], words: "the overview large, and back", group: "Going about" },
-  { command: "exports", keys: ["d"], words: "export", group: "Going about" },
-  { command: "theme", keys: ["t"], words: "light, dark, as the system", group: "Going about" },
-  { command: "help", keys: ["?"], words: "these keys", group: "Going about" },
+  { command: "next", keys: ["Escape"], words: "cancel; press again to return to the suggested pair", group: "Page" },
+  { command: "go", keys: ["g"], words: "show two frames by their numbers", group: "Page" },
+  { command: "mosaic", keys: ["m"], words: "enlarge the mosaic, and back", group: "Page" },
+  { command: "overview", keys: ["o"], words: "enlarge the overview, and back", group: "Page" },
+  { command: "exports", keys: ["d"], words: "export files", group: "Page" },
+  { command: "theme", keys: ["t"], words: "colours: light, dark, or as the system", group: "Page" },
+  { command: "help", keys: ["?"], words: "show this list of keys", group: "Page" },
 
   {
     command: "place",
     keys: ["Space"],
-    words: "set a landmark at the cursor, or accept the expected place",
+    words: "set a landmark at the cursor, or accept the expected position",
     group: "Landmarks",
     framesOnly: true,
   },
   {
     command: "snap",
     keys: ["f"],
-    words: "snap the selected landmark to where the frames correlate best",
+    words: "move the selected landmark to the best correlation nearby",
     group: "Landmarks",
   },
   { command: "snapAll", keys: ["Shift+f"], words: "snap all landmarks", group: "Landmarks" },
   {
     command: "left",
     keys: ["ArrowLeft", "Shift+ArrowLeft", "Alt+ArrowLeft"],
-    words: "nudge the selected point by 1 px (Shift 10, Alt 0.1), or move the cursor",
+    words: "move the selected point by 1 px (Shift: 10, Alt: 0.1), or move the cursor",
     group: "Landmarks",
     framesOnly: true,
     repeats: true,
@@ -139,19 +139,19 @@ export const BINDINGS: readonly Binding[] = [
     framesOnly: true,
   },
 
-  { command: "zoomIn", keys: ["+", "="], words: "larger", group: "Looking", framesOnly: true, repeats: true },
-  { command: "zoomOut", keys: ["-"], words: "smaller", group: "Looking", framesOnly: true, repeats: true },
-  { command: "fit", keys: ["0"], words: "both frames whole", group: "Looking", framesOnly: true },
-  { command: "actual", keys: ["1"], words: "100 %", group: "Looking", framesOnly: true },
+  { command: "zoomIn", keys: ["+", "="], words: "zoom in", group: "View", framesOnly: true, repeats: true },
+  { command: "zoomOut", keys: ["-"], words: "zoom out", group: "View", framesOnly: true, repeats: true },
+  { command: "fit", keys: ["0"], words: "show both frames completely", group: "View", framesOnly: true },
+  { command: "actual", keys: ["1"], words: "zoom to 100 %", group: "View", framesOnly: true },
   {
     command: "couple",
     keys: ["c"],
-    words: "move the frames together or each alone (Shift and drag: alone)",
-    group: "Looking",
+    words: "move both frames together or each one alone (Shift and drag: alone)",
+    group: "View",
   },
-  { command: "loupe", keys: ["l"], words: "loupe off or on", group: "Looking" },
-  { command: "overlay", keys: ["v"], words: "side by side, blink, swipe, difference", group: "Looking" },
-  { command: "blink", keys: ["b"], words: "hold: the other frame in its place", group: "Looking" },
+  { command: "loupe", keys: ["l"], words: "magnifier off or on", group: "View" },
+  { command: "overlay", keys: ["v"], words: "next comparison: side by side, blink, swipe, difference", group: "View" },
+  { command: "blink", keys: ["b"], words: "hold to show the other frame in the same place", group: "View" },
 ];
 
 export interface KeyPress {

@@ -101,6 +101,6 @@ describe("knowledge of a pair", () => {
   });
 
   it("says what is needed first", () => {
-    expect(know([]).problem).toContain("landmark is needed");
+    expect(know([]).problem).toContain("Set a landmark");
   });
 });

@@ -57,7 +57,7 @@ export function knowledgeOf(
   const problem = active.length === 0
     ? needed(landmarks.length)
     : region === null
-      ? "By these landmarks the frames do not overlap: check whether two are exchanged."
+      ? "With these landmarks the frames do not overlap. Check whether two landmarks are swapped."
       : null;
   return {
     source: active.length > 0 ? "landmarks" : "mosaic",
@@ -117,6 +117,6 @@ function errorOver(overlap: Polygon, centre: Point, relation: Relation, pose: Po
 
 function needed(off: number): string {
   return off > 0
-    ? "All landmarks are switched off: one at least is needed."
-    : "A landmark is needed: click a point in one frame, then the same point in the other.";
+    ? "All landmarks are switched off. Switch on at least one."
+    : "Set a landmark: click a point in one frame, then the same point in the other.";
 }

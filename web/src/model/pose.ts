@@ -107,8 +107,8 @@ function update(prior: Homography, covariance: Matrix, marks: readonly Mark[], m
     }
     const moved = Math.max(...next.increment.map((entry, k) => Math.abs(entry - state.increment[k]!)));
     state = next;
-    const told = ENTRIES - trace(left);
-    const wanted = mayGiveWay && told > 1e-6 ? Math.max(1, state.surprise / told) : 1;
+    const determined = ENTRIES - trace(left);
+    const wanted = mayGiveWay && determined > 1e-6 ? Math.max(1, state.surprise / determined) : 1;
     const isSettled = moved < SETTLED && Math.abs(wanted / scale - 1) < 1e-6;
     scale = wanted;
     if (isSettled) break;

@@ -10,24 +10,25 @@ const done: DatedPrediction = { ...predicted, worth_going_on: false };
 describe("the prediction", () => {
   test("says how sure the error is, what comes, and whether to go on", () => {
     expect(sentence(state, predicted)).toBe(
-      "Now below 2.9 px nine times of ten; after 5, 10, 20 more answers about 1.6, 1.3, 1.1 px. Worth going on.",
+      "Now: error below 2.9 px (90 % sure). Predicted after 5, 10, 20 more answers: 1.6, 1.3, 1.1 px. " +
+        "More answers would help.",
     );
-    expect(summary(state, predicted)).toBe("worth going on · below 2.9 px nine times of ten");
+    expect(summary(state, predicted)).toBe("more answers would help · error below 2.9 px (90 % sure)");
   });
 
   test("says when one may stop", () => {
-    expect(sentence(state, done)).toMatch(/20 more would change little: you may stop\.$/);
-    expect(summary(state, done)).toBe("little left to gain: you may stop · below 2.9 px nine times of ten");
+    expect(sentence(state, done)).toMatch(/20 more answers would change little: you can stop\.$/);
+    expect(summary(state, done)).toBe("little left to gain: you can stop · error below 2.9 px (90 % sure)");
   });
 
   test("lets one stop at the target, even where more could be gained", () => {
-    expect(summary({ ...state, target_met: true }, predicted)).toMatch(/^you may stop/);
+    expect(summary({ ...state, target_met: true }, predicted)).toMatch(/^you can stop/);
   });
 
   test("stops nobody while parts are not joined, which is not predicted", () => {
     const apart = { ...state, parts: 3, target_met: true };
-    expect(summary(apart, predicted)).toMatch(/^worth going on/);
-    expect(summary(apart, done)).toMatch(/^little left to gain within the parts ·/);
+    expect(summary(apart, predicted)).toMatch(/^more answers would help/);
+    expect(summary(apart, done)).toMatch(/^little left to gain inside the parts ·/);
   });
 
   test("is current only for the answers that it was made from", () => {

@@ -1,7 +1,7 @@
-/** Whether to go on: what the program foretells, in words. */
+/** Whether to go on: the predicted error, in words. */
 import { formatPx } from "./chart";
 import type { Prediction, State } from "./messages";
-import { isTargetReached } from "./words";
+import { capitalised, isTargetReached } from "./words";
 
 /** What was predicted, and after which revision. */
 export interface DatedPrediction extends Prediction {
@@ -23,21 +23,18 @@ export function sentence(state: State, prediction: Prediction): string {
   const more = prediction.ahead.map(({ answers }) => answers - prediction.answers);
   const left = prediction.ahead.map(({ predicted_px }) => formatPx(predicted_px));
   const most = more.at(-1) ?? 0;
-  const ahead = `after ${more.join(", ")} more answers about ${left.join(", ")} px`;
-  return `Now ${bound(prediction)}; ${ahead}. ${capitalised(advice(state, prediction, `${most} more would change little`))}.`;
+  const ahead = `Predicted after ${more.join(", ")} more answers: ${left.join(", ")} px`;
+  const whether = capitalised(advice(state, prediction, `${most} more answers would change little`));
+  return `Now: ${bound(prediction)}. ${ahead}. ${whether}.`;
 }
 
 function bound({ bound_px }: Prediction): string {
-  return `below ${formatPx(bound_px)} px nine times of ten`;
+  return `error below ${formatPx(bound_px)} px (90 % sure)`;
 }
 
 function advice(state: State, { worth_going_on }: Prediction, little: string): string {
-  if (isTargetReached(state)) return "you may stop";
-  if (worth_going_on) return "worth going on";
+  if (isTargetReached(state)) return "you can stop";
+  if (worth_going_on) return "more answers would help";
   // Within each part: what joins them is not predicted.
-  return state.parts > 1 ? `${little} within the parts` : `${little}: you may stop`;
-}
-
-function capitalised(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  return state.parts > 1 ? `${little} inside the parts` : `${little}: you can stop`;
 }

@@ -23,7 +23,7 @@ export const FIRST_FILTER: Filter = { verdict: null, author: null, chain: false 
 export function arrange(rows: readonly AnswerRow[], filter: Filter, order: Order): AnswerRow[] {
   const kept = rows.filter(
     (row) =>
-      (filter.chain || !isGroundwork(row)) &&
+      (filter.chain || !isPreparation(row)) &&
       (filter.verdict === null || row.verdict === filter.verdict) &&
       (filter.author === null || row.author === filter.author),
   );
@@ -32,8 +32,8 @@ export function arrange(rows: readonly AnswerRow[], filter: Filter, order: Order
 }
 
 /** Whether the matcher gave an answer while the sequence was prepared: the chain and what was asked for its sake. */
-export function isGroundwork(row: AnswerRow): boolean {
-  return row.author === "matcher" && GROUNDWORK.has(row.role);
+export function isPreparation(row: AnswerRow): boolean {
+  return row.author === "matcher" && PREPARATION.has(row.role);
 }
 
 /** The order after a click on a column's head: turned round, or its own first direction. */
@@ -55,7 +55,7 @@ export function rowsOnScreen(
   return { first, end: Math.max(first, end) };
 }
 
-const GROUNDWORK: ReadonlySet<string> = new Set(["chain", "bridge", "check"]);
+const PREPARATION: ReadonlySet<string> = new Set(["chain", "bridge", "check"]);
 
 /** Numbers that one looks for begin with the largest, names and pairs with the first. */
 const LARGEST_FIRST: ReadonlySet<Column> = new Set<Column>(["landmarks", "residual", "seconds", "place"]);

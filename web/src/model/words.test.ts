@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Forecast, Proposal, Question, State } from "./messages";
-import { matcherSays, percent, standing, whyAsked } from "./words";
+import { matcherSays, percent, errorSummary, whyAsked } from "./words";
 
 const counts = { yes: 3, no: 1, unsure: 0, by_person: 4 };
 const state = { predicted_px: 4.23, target_px: 2, target_met: false, parts: 1, counts } as State;
@@ -10,25 +10,25 @@ const question = { i: 0, j: 9, suggested: true, ...reasons } as Question;
 
 describe("words", () => {
   it("say how good the mosaic is and how far the target", () => {
-    expect(standing(state, forecast)).toBe("now ± 4.2 px · target 2.0 · about 6 more · 4 answers");
-    expect(standing(state, { ...forecast, more: 50, more_is_bound: true })).toContain("more than 50 more");
-    expect(standing({ ...state, target_px: null }, forecast)).toBe("now ± 4.2 px · 4 answers");
-    expect(standing({ ...state, predicted_px: 1.5, target_met: true }, forecast)).toContain("target reached");
+    expect(errorSummary(state, forecast)).toBe("error ± 4.2 px · target 2.0 px · 4 answers, about 6 more");
+    expect(errorSummary(state, { ...forecast, more: 50, more_is_bound: true })).toContain("4 answers, more than 50 more");
+    expect(errorSummary({ ...state, target_px: null }, forecast)).toBe("error ± 4.2 px · 4 answers");
+    expect(errorSummary({ ...state, predicted_px: 1.5, target_met: true }, forecast)).toContain("target reached");
   });
 
   it("call the target reached only where the error is surely below it, and of one mosaic", () => {
-    expect(standing({ ...state, predicted_px: 1.5, target_met: false }, forecast)).not.toContain("target reached");
-    expect(standing({ ...state, target_met: true, parts: 2 }, forecast)).not.toContain("target reached");
+    expect(errorSummary({ ...state, predicted_px: 1.5, target_met: false }, forecast)).not.toContain("target reached");
+    expect(errorSummary({ ...state, target_met: true, parts: 2 }, forecast)).not.toContain("target reached");
   });
 
   it("say why a pair is asked", () => {
     expect(whyAsked(question, forecast)).toBe(
-      "Asked because: overlap 71 % likely (by place alone 62 %, by appearance alone 88 %); place known to ± 24.3 px; " +
-        "a yes would remove 31 % of the error (4.2 → 2.9 px).",
+      "Why this pair: probability of overlap 71 % (by position 62 %, by appearance 88 %); " +
+        "relative position known to ± 24.3 px; a yes would reduce the error by 31 % (4.2 → 2.9 px).",
     );
-    expect(whyAsked({ ...question, joined: false }, null)).toContain("nothing joins the two frames yet");
+    expect(whyAsked({ ...question, joined: false }, null)).toContain("no match joins them yet");
     expect(whyAsked({ ...question, suggested: false }, null)).toMatch(/^You picked this pair: /);
-    expect(whyAsked(question, { ...forecast, after_yes_px: 4.199 })).toContain("hardly any");
+    expect(whyAsked(question, { ...forecast, after_yes_px: 4.199 })).toContain("hardly reduce");
   });
 
   it("say what the matcher thinks", () => {

@@ -15,16 +15,20 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
+export function capitalised(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
 /** Say how good the mosaic is, and how far the target. */
-export function standing(state: State, forecast: Forecast | null): string {
+export function errorSummary(state: State, forecast: Forecast | null): string {
   const parts: string[] = [];
-  if (state.predicted_px !== null) parts.push(`now ± ${px(state.predicted_px)} px`);
-  if (state.target_px !== null) parts.push(`target ${px(state.target_px)}`);
+  if (state.predicted_px !== null) parts.push(`error ± ${px(state.predicted_px)} px`);
+  if (state.target_px !== null) parts.push(`target ${px(state.target_px)} px`);
   if (state.parts > 1) parts.push(`${state.parts} separate parts`);
-  const more = moreAnswers(state, forecast);
-  if (more !== null) parts.push(more);
   const { yes, no, unsure } = state.counts;
-  parts.push(plural(yes + no + unsure, "answer"));
+  const answers = plural(yes + no + unsure, "answer");
+  const more = moreAnswers(state, forecast);
+  parts.push(more === null ? answers : `${answers}, ${more}`);
   return parts.join(" · ");
 }
 
@@ -42,19 +46,19 @@ function moreAnswers(state: State, forecast: Forecast | null): string | null {
 
 /** Say why a pair is shown. */
 export function whyAsked(question: Question, forecast: Forecast | null): string {
-  const by = `by place alone ${percent(question.position)}, by appearance alone ${percent(question.appearance)}`;
-  const parts = [`overlap ${percent(question.overlap)} likely (${by})`];
-  parts.push(question.joined ? `place known to ± ${px(question.unknown_px)} px` : "nothing joins the two frames yet");
+  const by = `by position ${percent(question.position)}, by appearance ${percent(question.appearance)}`;
+  const parts = [`probability of overlap ${percent(question.overlap)} (${by})`];
+  parts.push(question.joined ? `relative position known to ± ${px(question.unknown_px)} px` : "no match joins them yet");
   const gain = forecast === null ? null : gainOf(forecast);
   if (gain !== null) parts.push(gain);
-  return `${question.suggested ? "Asked because" : "You picked this pair"}: ${parts.join("; ")}.`;
+  return `${question.suggested ? "Why this pair" : "You picked this pair"}: ${parts.join("; ")}.`;
 }
 
 function gainOf({ now_px, after_yes_px }: Forecast): string | null {
   if (!(now_px > 0) || after_yes_px === null) return null;
   const share = 1 - after_yes_px / now_px;
-  if (share < 0.005) return "a yes would remove hardly any of the error";
-  return `a yes would remove ${percent(share)} of the error (${px(now_px)} → ${px(after_yes_px)} px)`;
+  if (share < 0.005) return "a yes would hardly reduce the error";
+  return `a yes would reduce the error by ${percent(share)} (${px(now_px)} → ${px(after_yes_px)} px)`;
 }
 
 /** Say what the matcher thinks of a pair. */

@@ -72,7 +72,7 @@ export class ConflictError extends Error {
 /** The program did not answer at all. */
 export class UnreachableError extends Error {
   constructor() {
-    super("the program does not answer; look at the window in which it was started");
+    super("Smalti does not answer; look at the terminal in which you started it");
   }
 }
 
@@ -125,5 +125,5 @@ async function ask<T>(address: string, body?: unknown): Promise<T> {
 
 function explanationOf(content: unknown, status: number): string {
   if (content !== null && typeof content === "object" && "explanation" in content) return String(content.explanation);
-  return `the program answered with the code ${status} and no explanation; its window may tell more`;
+  return `Smalti answered with code ${status} and no explanation; look at the terminal`;
 }

@@ -145,7 +145,7 @@ describe("the application", () => {
     await settle();
     expect(app.question.value).toMatchObject({ i: 0, revision: 0 });
     expect(app.drawing.draft.value.landmarks).toHaveLength(1);
-    expect(app.voice.announcement.value?.text).toContain("What you have drawn is kept");
+    expect(app.voice.announcement.value?.text).toContain("Your drawing is kept");
   });
 
   it("keeps what is drawn over a restart of the program", async () => {
@@ -163,12 +163,12 @@ describe("the application", () => {
     const conflict = { explanation: "changed", i: 0, j: 8, theirs: null, state: stateAt(5) };
     program.failure = new ConflictError(conflict);
     await app.give("no");
-    expect(app.crossing.value?.mine.verdict).toBe("no");
+    expect(app.answerConflict.value?.mine.verdict).toBe("no");
     expect(app.question.value).toMatchObject({ i: 0, j: 8 });
     program.failure = null;
     await app.resolve("mine");
     expect(program.given[1]).toMatchObject({ verdict: "no", seen_revision: 5 });
-    expect(app.crossing.value).toBeNull();
+    expect(app.answerConflict.value).toBeNull();
   });
 
   it("sends after a reload what could not be sent before it, once", async () => {

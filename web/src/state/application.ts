@@ -26,7 +26,7 @@ import { Showing } from "./showing";
 import { Voice } from "./voice";
 
 /** An answer that somebody else's crossed. */
-export interface Crossing {
+export interface AnswerConflict {
   readonly conflict: ConflictError["conflict"];
   readonly mine: GiveAnswer;
 }
@@ -38,7 +38,7 @@ export class Application implements App {
   readonly mosaic = new Cell<LiveMosaic | null>(null);
   readonly answers = new FetchedCell<readonly AnswerRow[]>([], () => this.#fetchAnswers());
   readonly contradiction = new Cell<Contradiction | null>(null);
-  readonly crossing = new Cell<Crossing | null>(null);
+  readonly answerConflict = new Cell<AnswerConflict | null>(null);
   /** The pair that the person wanted to look at last. */
   readonly picked = new Cell<Question | null>(null);
   readonly voice = new Voice();
@@ -126,19 +126,19 @@ export class Application implements App {
       } catch (error) {
         if (!(error instanceof ConflictError)) throw error;
         this.state.set(error.conflict.state);
-        this.crossing.set({ conflict: error.conflict, mine: answer });
+        this.answerConflict.set({ conflict: error.conflict, mine: answer });
       } finally {
         this.isAnswering.set(false);
       }
     });
   }
 
-  /** Settle a crossing: give way, or say it again over what the other said. */
+  /** Settle a conflict: keep the other answer, or replace it by mine. */
   async resolve(whose: "theirs" | "mine"): Promise<void> {
-    const crossing = this.crossing.value;
-    if (crossing === null) return;
-    this.crossing.set(null);
-    const { mine, conflict } = crossing;
+    const answerConflict = this.answerConflict.value;
+    if (answerConflict === null) return;
+    this.answerConflict.set(null);
+    const { mine, conflict } = answerConflict;
     if (whose === "mine") return this.send({ ...mine, seen_revision: conflict.state.revision });
     this.drawing.settle(mine.i, mine.j, []);
     void this.#fetchMosaic();
@@ -163,7 +163,7 @@ export class Application implements App {
       const state = this.state.value;
       if (state === null || state.stage !== "asking") return;
       this.state.set(await this.api.finish({ seen_revision: state.revision }));
-      this.say("Stopped here: the mosaic and the report are being made. You can still answer.");
+      this.say("Smalti now makes the mosaic and the report. You can still answer.");
     });
   }
 
@@ -196,7 +196,7 @@ export class Application implements App {
     await Promise.all([this.#fetchMosaic(), showing]);
     const unsent = this.#drafts?.readUnsent() ?? null;
     if (unsent === null) return;
-    this.say(`The answer on frames ${unsent.i} and ${unsent.j} was not saved last time: sending it again.`);
+    this.say(`The answer on frames ${unsent.i} and ${unsent.j} was not saved last time. It is sent again.`);
     await this.send(unsent, true);
   }
 
@@ -206,8 +206,8 @@ export class Application implements App {
     this.answers.renew();
     const shown = this.question.value;
     const isMatcher = state.counts.by_person === before.counts.by_person && state.queue === "doubtful";
-    const news = isMatcher ? "The matcher went on." : "The answers were changed elsewhere.";
-    if (this.drawing.isTouched) return isMatcher ? undefined : this.say(`${news} What you have drawn is kept.`);
+    const news = isMatcher ? "The matcher gave answers." : "Another person changed the answers.";
+    if (this.drawing.isTouched) return isMatcher ? undefined : this.say(`${news} Your drawing is kept.`);
     const isPicked = shown !== null && !shown.suggested;
     const newer = isPicked ? await this.api.pair(shown.i, shown.j) : await this.api.question();
     if (this.drawing.isTouched || this.sender.isBusy || this.question.value !== shown) return;
@@ -245,7 +245,7 @@ export class Application implements App {
   #warnOfStorage(): void {
     if (this.#isWarned) return;
     this.#isWarned = true;
-    this.say("The browser keeps nothing here: a reload would lose landmarks that are not confirmed.", "warning");
+    this.say("The browser cannot store data. If you reload, landmarks that you have not confirmed are lost.", "warning");
   }
 
   #show(question: Question | null): Promise<void> {

@@ -10,7 +10,7 @@ import type { Side } from "../model/messages";
 import { contains } from "../model/polygon";
 import type { Application } from "./application";
 import type { Drawing } from "./drawing";
-import type { Sight } from "./sight";
+import type { PairView } from "./pairview";
 
 export class Hand {
   readonly #drawing: Drawing;
@@ -19,7 +19,7 @@ export class Hand {
 
   constructor(
     private readonly app: Application,
-    private readonly sight: Sight,
+    private readonly pairView: PairView,
   ) {
     this.#drawing = app.drawing;
   }
@@ -29,9 +29,9 @@ export class Hand {
     const knowledge = this.#drawing.knowledge.value;
     if (knowledge === null || this.app.isAnswering.value) return;
     this.#isByKeys = false;
-    this.sight.active.set(side);
-    this.sight.cursor.set(null);
-    if (!contains(this.#drawing.frame, point)) return this.app.say("There is nothing of the frame at that place.");
+    this.pairView.active.set(side);
+    this.pairView.cursor.set(null);
+    if (!contains(this.#drawing.frame, point)) return this.app.say("This place is outside of the frame.");
     const { open } = this.#drawing.draft.value;
     if (open !== null && open.side !== side) {
       this.#drawing.edit((draft) => complete(steer(draft, point)));
@@ -39,7 +39,7 @@ export class Hand {
     }
     const expected = knowledge.predict(side, point);
     this.#drawing.edit((draft) => begin(draft, side, point, expected.point));
-    this.sight.bringTogether(side, point, expected);
+    this.pairView.bringTogether(side, point, expected);
   }
 
   /** Take the expected place of the partner; false where nothing is open. */
@@ -50,39 +50,41 @@ export class Hand {
       this.#drawing.edit(complete);
       this.#tell();
       if (this.#isByKeys) this.#goOnByKeys(open);
-    } else this.app.say("The partner is expected outside of the other frame: click where it is, or Esc.", "warning");
+    } else {
+      this.app.say("The expected position is outside of the other frame. Click the right one, or press Esc.", "warning");
+    }
     return true;
   }
 
   /** Set a point where the cursor is; the partner's place is then where the keys act. */
   placeAtCursor(): void {
-    const cursor = this.sight.cursor.value;
-    if (cursor === null) return this.sight.moveCursor({ x: 0, y: 0 });
+    const cursor = this.pairView.cursor.value;
+    if (cursor === null) return this.pairView.moveCursor({ x: 0, y: 0 });
     this.tap(cursor.side, cursor.point);
     this.#isByKeys = this.#drawing.draft.value.open !== null;
-    if (this.#isByKeys) this.sight.active.set(other(cursor.side));
+    if (this.#isByKeys) this.pairView.active.set(other(cursor.side));
   }
 
   /** Move what is selected, or the cursor, in a direction of the screen. */
   nudge(direction: Point, size: "small" | "normal" | "large"): void {
     const { open, selected, landmarks } = this.#drawing.draft.value;
-    const side = this.sight.active.value;
+    const side = this.pairView.active.value;
     const pixels = { small: 0.1, normal: 1, large: 10 }[size];
     if (open !== null) {
       if (open.side === side) return this.#restart(add(open.point, this.#inFrame(side, direction, pixels)));
       const partner = add(open.partner, this.#inFrame(side, direction, pixels));
       this.#drawing.adjust((draft) => steer(draft, partner));
-      return this.sight.reveal(side, partner);
+      return this.pairView.reveal(side, partner);
     }
-    if (selected === null) return this.sight.moveCursor(scaled(direction, { small: 1, normal: 10, large: 50 }[size]));
+    if (selected === null) return this.pairView.moveCursor(scaled(direction, { small: 1, normal: 10, large: 50 }[size]));
     const to = add(pointOf(landmarks[selected]!, side), this.#inFrame(side, direction, pixels));
     this.#drawing.edit((draft) => move(draft, selected, side, to, "clicked"));
-    this.sight.reveal(side, to);
+    this.pairView.reveal(side, to);
   }
 
   /** Select a landmark that is seen. */
   pick(index: number): void {
-    this.sight.cursor.set(null);
+    this.pairView.cursor.set(null);
     this.#drawing.adjust((draft) => select(draft, index));
   }
 
@@ -91,9 +93,9 @@ export class Hand {
     this.#drawing.adjust((draft) => select(abandon(draft), index));
     const landmark = index === null ? undefined : this.#drawing.draft.value.landmarks[index];
     if (landmark === undefined) return;
-    this.sight.cursor.set(null);
-    this.sight.reveal("i", pointOf(landmark, "i"));
-    this.sight.reveal("j", pointOf(landmark, "j"));
+    this.pairView.cursor.set(null);
+    this.pairView.reveal("i", pointOf(landmark, "i"));
+    this.pairView.reveal("j", pointOf(landmark, "j"));
   }
 
   step(by: 1 | -1): void {
@@ -108,7 +110,7 @@ export class Hand {
 
   switchOff(): void {
     const { selected } = this.#drawing.draft.value;
-    if (selected === null) return this.app.say("Select a landmark first: click it, or [ and ].");
+    if (selected === null) return this.app.say("Select a landmark first: click it, or press [ or ].");
     this.#drawing.edit((draft) => toggle(draft, selected));
   }
 
@@ -117,7 +119,7 @@ export class Hand {
     const { open, selected } = this.#drawing.draft.value;
     if (open !== null) this.#drawing.edit(abandon);
     else if (selected !== null) this.#drawing.adjust((draft) => select(draft, null));
-    else if (this.sight.cursor.value !== null) this.sight.cursor.set(null);
+    else if (this.pairView.cursor.value !== null) this.pairView.cursor.set(null);
     else return false;
     return true;
   }
@@ -146,8 +148,8 @@ export class Hand {
   /** Have the cursor where the landmark began, so that arrow keys lead to the next one. */
   #goOnByKeys({ side, point }: Open): void {
     this.#drawing.adjust((draft) => select(draft, null));
-    this.sight.active.set(side);
-    this.sight.cursor.set({ side, point });
+    this.pairView.active.set(side);
+    this.pairView.cursor.set({ side, point });
   }
 
   #restart(point: Point): void {
@@ -160,7 +162,7 @@ export class Hand {
 
   /** Return a step of the screen as one of the frame, which may be turned on it. */
   #inFrame(side: Side, direction: Point, pixels: number): Point {
-    const frameFromScreen = invert(this.sight.screenFrom(side));
+    const frameFromScreen = invert(this.pairView.screenFrom(side));
     const origin = apply(frameFromScreen, { x: 0, y: 0 });
     const step = apply(frameFromScreen, direction);
     const length = Math.hypot(step.x - origin.x, step.y - origin.y);

@@ -6,14 +6,14 @@ import { plural } from "../model/words";
 import { RefusedError, UnreachableError } from "./api";
 import type { Application } from "./application";
 import type { Hand } from "./hand";
-import type { Sight } from "./sight";
+import type { PairView } from "./pairview";
 
 export class Snapping {
   #isRunning = false;
 
   constructor(
     private readonly app: Application,
-    private readonly sight: Sight,
+    private readonly pairView: PairView,
     private readonly hand: Hand,
   ) {}
 
@@ -24,7 +24,7 @@ export class Snapping {
       if (open !== null) return this.#snapOpen();
       const landmark = landmarks[selected ?? landmarks.length - 1];
       if (landmark === undefined) return this.app.say("Set or select a landmark first, then snap it.");
-      const { found, correlation, reason } = await this.#snapLandmark(landmark, this.sight.active.value);
+      const { found, correlation, reason } = await this.#snapLandmark(landmark, this.pairView.active.value);
       this.app.say(found ? snappedWords(correlation) : leftWords(reason), found ? "info" : "warning");
     });
   }
@@ -33,7 +33,7 @@ export class Snapping {
     return this.#alone(async () => {
       const { landmarks } = this.app.drawing.draft.value;
       const waiting = landmarks.filter(({ active, origin }) => active && origin !== "snapped");
-      if (waiting.length === 0) return this.app.say("There is no landmark left to snap.");
+      if (waiting.length === 0) return this.app.say("All landmarks are snapped already.");
       const results = [];
       for (const landmark of waiting) results.push(await this.#snapLandmark(landmark, "j"));
       const refused = results.filter(({ found }) => !found);
@@ -88,9 +88,9 @@ export class Snapping {
 }
 
 function snappedWords(correlation: number): string {
-  return `Snapped: the frames correlate to ${correlation.toFixed(2)} there.`;
+  return `Snapped. The correlation of the frames is ${correlation.toFixed(2)} there.`;
 }
 
 function leftWords(reason: string): string {
-  return `Left where it was: ${reason}`.replace(/\.?$/, ".");
+  return `Not snapped: ${reason}`.replace(/\.?$/, ".");
 }

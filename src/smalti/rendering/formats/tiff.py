@@ -38,7 +38,7 @@ def write_tiff(path: Path, image: Bands, caption: Caption) -> None:
 def write_map(path: Path, raster: Bands, caption: Caption) -> None:
     """Write a TIFF of one channel, (h, w) of uint16, uint32 or float32. Its pyramid has only values of the map."""
     if path.suffix.lower() not in (".tif", ".tiff"):
-        raise UsageError(f"{path}: a map is written as .tif or .tiff: choose such a name")
+        raise UsageError(f"{path}: a map is written as .tif or .tiff: choose such an ending")
     _write(path, raster, caption, pick_half, _deflate, {"photometric": "minisblack"})
 
 

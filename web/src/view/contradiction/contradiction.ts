@@ -10,17 +10,17 @@ export function mountContradiction(host: HTMLElement, app: Application): void {
   const words = make("p", {});
   const pairs = make("div", { class: "pairs" });
   const close = () => app.contradiction.set(null);
-  const keep = makeChoice("keep", "the answer stays as it is", close);
-  const correct = makeChoice("correct", "look at the pair again and answer it anew", () => {
+  const keep = makeChoice("keep", "keep the answer as it is", close);
+  const correct = makeChoice("correct", "show the pair again, to answer it again", () => {
     const contradiction = app.contradiction.value;
     close();
     if (contradiction !== null) void app.look(contradiction.i, contradiction.j);
   });
-  const undo = makeChoice("undo", "take the answer back", () => void app.undo());
+  const undo = makeChoice("undo", "undo the answer", () => void app.undo());
   const panel = make(
     "section",
     { class: "contradiction", "data-testid": "contradiction", role: "alert", hidden: true },
-    make("h2", {}, "This answer does not agree with the others"),
+    make("h2", {}, "This answer contradicts the others"),
     words,
     pairs,
     make("div", { class: "buttons" }, correct, undo, keep),

@@ -5,9 +5,9 @@ import { make } from "../make";
 
 const EXPORTS: readonly (readonly [ExportName, string, string])[] = [
   ["landmarks.csv", "landmarks", "all landmarks of all pairs, CSV"],
-  ["transforms.json", "transforms", "where every frame lies, 3×3, JSON"],
+  ["transforms.json", "transforms", "position of every frame, 3×3 matrices, JSON"],
   ["mosaic.png", "mosaic preview", "the mosaic as it is now, PNG"],
-  ["project.zip", "project", "everything but the cache, ZIP"],
+  ["project.zip", "project", "all files except the cache, ZIP"],
 ];
 
 export function makeExportMenu(app: Application): HTMLElement {

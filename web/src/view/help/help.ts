@@ -4,10 +4,10 @@ import { BINDINGS, keyLabel } from "../../model/keys";
 import { make } from "../make";
 
 const GESTURES: readonly (readonly [string, string])[] = [
-  ["click, tap", "set a point; the first one in a frame, then its partner in the other"],
+  ["click, tap", "set a point in one frame, then the same point in the other"],
   ["drag a landmark", "move it (with a finger: hold it, then drag)"],
-  ["drag elsewhere", "move both frames (Shift: one alone)"],
-  ["wheel, pinch", "zoom about that place"],
+  ["drag elsewhere", "move both frames (Shift: only one)"],
+  ["wheel, pinch", "zoom at that place"],
 ];
 
 export function makeHelp(): HTMLDialogElement {

@@ -28,7 +28,7 @@ export function mountLandmarks(host: HTMLElement, page: Page): void {
     host.hidden = knowledge === null;
     if (knowledge === null) return;
     error.textContent = errorWords(knowledge.errorPx);
-    error.title = "expected distance from the truth over the overlap, by the mosaic and these landmarks; residuals are not errors";
+    error.title = "expected RMS error in the overlap, from the mosaic and these landmarks; not the residual";
     const warning = app.drawing.warning.value;
     remark.textContent = remark.title = remarkOn(landmarks, open !== null, knowledge.problem, warning);
     remark.classList.toggle("warning", warning !== null && knowledge.problem === null);
@@ -75,12 +75,12 @@ function remarkOn(
   problem: string | null,
   warning: string | null,
 ): string {
-  if (isOpen) return "Now its partner in the other frame: click it, or Enter accepts the expected place, F snaps.";
-  if (landmarks.length === 0) return "If they overlap: click a point in one frame, then the same point in the other.";
+  if (isOpen) return "Now click the same point in the other frame. Enter accepts the expected position, F snaps it.";
+  if (landmarks.length === 0) return "If the frames overlap, click a point in one frame, then the same point in the other.";
   if (problem !== null) return problem;
   if (warning !== null) return warning;
   const active = landmarks.filter((landmark) => landmark.active).length;
-  if (active < 4) return "Enough to confirm; more of them, far apart, are better and check each other.";
+  if (active < 4) return "You can confirm now. More landmarks, far apart, are better.";
   return "";
 }
 

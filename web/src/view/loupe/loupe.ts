@@ -4,7 +4,7 @@ import { apply, compose, IDENTITY, translation } from "../../model/affine";
 import { pointOf } from "../../model/pose";
 import { other } from "../../model/knowledge";
 import type { Side } from "../../model/messages";
-import type { Spot } from "../../state/sight";
+import type { Spot } from "../../state/pairview";
 import { watch } from "../../state/observable";
 import { make } from "../make";
 import type { Page } from "../page";
@@ -15,7 +15,7 @@ import { prepare, Repainting } from "../question/repainting";
 const LEAST_MAGNIFICATION = 4;
 
 export function mountLoupes(hostI: HTMLElement, hostJ: HTMLElement, page: Page): void {
-  const { app, sight } = page;
+  const { app, pairView } = page;
   const loupes = { i: makeLoupe(hostI), j: makeLoupe(hostJ) };
   const repainting = new Repainting(() => {
     const spots = spotsOf(page);
@@ -23,31 +23,34 @@ export function mountLoupes(hostI: HTMLElement, hostJ: HTMLElement, page: Page):
       const canvas = loupes[side];
       canvas.hidden = spots === null;
       if (spots === null) continue;
-      const onScreen = apply(sight.screenFrom(side), spots[side]);
-      const { width, height } = sight.panel.value;
+      const onScreen = apply(pairView.screenFrom(side), spots[side]);
+      const { width, height } = pairView.panel.value;
       // Never over what it magnifies.
       canvas.classList.toggle("left", onScreen.x > width / 2 && onScreen.y < height / 2);
       paintLoupe(canvas, page, side, spots[side]);
     }
   });
   watch(
-    [sight.pointer, sight.cursor, sight.hasLoupe, sight.viewport, sight.comparison, app.question, app.drawing.draft],
+    [
+      ...[pairView.pointer, pairView.cursor, pairView.hasLoupe, pairView.viewport, pairView.comparison],
+      ...[app.question, app.drawing.draft],
+    ],
     () => repainting.request(),
   );
 }
 
 /** Return what to magnify in the two frames; null where there is nothing to look at closely. */
-function spotsOf({ app, sight }: Page): Record<Side, Point> | null {
+function spotsOf({ app, pairView }: Page): Record<Side, Point> | null {
   const knowledge = app.drawing.knowledge.value;
-  if (!sight.hasLoupe.value || knowledge === null || sight.comparison.value !== "side by side") return null;
+  if (!pairView.hasLoupe.value || knowledge === null || pairView.comparison.value !== "side by side") return null;
   const { open, selected, landmarks } = app.drawing.draft.value;
-  const pointer = sight.pointer.value;
+  const pointer = pairView.pointer.value;
   if (open !== null) {
     // The point that is set stays; its partner follows the pointer.
     const partner = pointer?.side === other(open.side) ? pointer.point : open.partner;
     return both(open.side, pointer?.side === open.side ? pointer.point : open.point, partner);
   }
-  const spot: Spot | null = pointer ?? sight.cursor.value;
+  const spot: Spot | null = pointer ?? pairView.cursor.value;
   if (spot !== null) return both(spot.side, spot.point, knowledge.predict(spot.side, spot.point).point);
   const landmark = selected === null ? undefined : landmarks[selected];
   return landmark === undefined ? null : { i: pointOf(landmark, "i"), j: pointOf(landmark, "j") };
@@ -63,13 +66,13 @@ function makeLoupe(host: HTMLElement): HTMLCanvasElement {
   return canvas;
 }
 
-function paintLoupe(canvas: HTMLCanvasElement, { app, sight }: Page, side: Side, spot: Point): void {
+function paintLoupe(canvas: HTMLCanvasElement, { app, pairView }: Page, side: Side, spot: Point): void {
   const question = app.question.value;
   const picture = question === null ? null : app.pictures.ready(question[side]);
   const { context, width, height } = prepare(canvas);
   if (picture === null) return;
-  const magnification = Math.max(LEAST_MAGNIFICATION, 2 * sight.viewport.value.zoom);
-  const plane: Affine = side === "i" ? IDENTITY : sight.pose;
+  const magnification = Math.max(LEAST_MAGNIFICATION, 2 * pairView.viewport.value.zoom);
+  const plane: Affine = side === "i" ? IDENTITY : pairView.pose;
   const middle = apply(plane, spot);
   const aboutSpot = compose(translation(-middle.x, -middle.y), plane);
   paintFrame(context, picture, compose([magnification, 0, width / 2, 0, magnification, height / 2], aboutSpot));

@@ -14,7 +14,7 @@ export async function readPixels(
   signal: AbortSignal,
 ): Promise<Uint32Array> {
   const response = await fetch(address, { signal });
-  if (!response.ok) throw new Error(`${address} cannot be had: the program answered ${response.status}`);
+  if (!response.ok) throw new Error(`${address} cannot be loaded: Smalti answered with code ${response.status}`);
   const image = await createImageBitmap(await response.blob());
   // One below the other: so the pixels of a piece follow each other.
   const canvas = new OffscreenCanvas(size.width, size.height * places.length);

@@ -2,7 +2,7 @@
 import { place, ticks, formatPx, type Axis } from "../../model/chart";
 import { shade, type Scale } from "../../model/colour";
 import { make, makeSvg } from "../make";
-import { LOOKS, type AnswerKind } from "./marks";
+import { LINE_STYLES, type AnswerKind } from "./marks";
 import { rem } from "./rem";
 
 /** A bar of the ramp's colours with numbers beneath; `format` writes a number. */
@@ -55,15 +55,15 @@ export function makeAnswerLegend(): HTMLElement {
   const names: [AnswerKind, string][] = [
     ["yes", "overlap"],
     ["no", "no overlap"],
-    ["rejected", "rejected: contradicts"],
+    ["rejected", "rejected (contradiction)"],
     ["unsure", "cannot tell"],
     ["chain", "chain"],
   ];
   const list = make("ul", { class: "lines", "aria-label": "Lines between frames" });
   for (const [kind, words] of names) {
-    const { width, dash, opacity } = LOOKS[kind];
-    const look = { "stroke-width": width, "stroke-dasharray": dash.join(" "), opacity };
-    const line = makeSvg("line", { x1: 0, x2: 22, y1: 5, y2: 5, ...look });
+    const { width, dash, opacity } = LINE_STYLES[kind];
+    const style = { "stroke-width": width, "stroke-dasharray": dash.join(" "), opacity };
+    const line = makeSvg("line", { x1: 0, x2: 22, y1: 5, y2: 5, ...style });
     const sample = makeSvg("svg", { width: 22, height: 10, class: `line-${kind}`, "aria-hidden": "true" }, line);
     list.append(make("li", {}, sample, words));
   }

@@ -4,7 +4,7 @@ import { boxesOfParts, centreOf, cornersOf, type Quads } from "../../model/mosai
 import { screenFromPlane, type View } from "../../model/mosaicview";
 import type { Point } from "../../model/affine";
 import type { Size } from "../../model/polygon";
-import { isGroundwork } from "../../model/table";
+import { isPreparation } from "../../model/table";
 import { rem } from "./rem";
 import type { Colour, Theme } from "./theme";
 
@@ -75,7 +75,7 @@ export function drawAnswers(
   theme: Theme,
 ): void {
   // One path a kind, the most telling on top.
-  for (const [kind, look] of Object.entries(LOOKS) as [AnswerKind, Look][]) {
+  for (const [kind, look] of Object.entries(LINE_STYLES) as [AnswerKind, Look][]) {
     context.beginPath();
     for (const row of answers) {
       if (kindOf(row) !== kind) continue;
@@ -104,7 +104,7 @@ interface Look {
 }
 
 /** In the order in which they are drawn. */
-export const LOOKS: Readonly<Record<AnswerKind, Look>> = {
+export const LINE_STYLES: Readonly<Record<AnswerKind, Look>> = {
   chain: { colour: "inkSoft", width: 1, dash: [], opacity: 0.6 },
   unsure: { colour: "inkSoft", width: 1.25, dash: [2, 4], opacity: 0.8 },
   no: { colour: "bad", width: 1.25, dash: [5, 4], opacity: 0.75 },
@@ -115,7 +115,7 @@ export const LOOKS: Readonly<Record<AnswerKind, Look>> = {
 function kindOf(row: AnswerRow): AnswerKind {
   if (row.rejected) return "rejected";
   if (row.verdict !== "yes") return row.verdict;
-  return isGroundwork(row) ? "chain" : "yes";
+  return isPreparation(row) ? "chain" : "yes";
 }
 
 /** Name the parts that nothing joins, where there is room for it. */

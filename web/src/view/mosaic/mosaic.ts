@@ -23,7 +23,7 @@ const HELP = "Arrow keys move, plus and minus zoom, 0 shows all, Enter lists the
 export function mountMosaic(host: HTMLElement, app: App): () => void {
   const canvas = make("canvas", { class: "plane", tabindex: 0, role: "application", "data-testid": "mosaic" });
   const legend = make("div", { class: "legend" });
-  const empty = make("p", { class: "empty" }, "The mosaic appears when the frames have been registered.");
+  const empty = make("p", { class: "empty" }, "The mosaic appears when all frames are registered.");
   const fitButton = make("button", { type: "button", class: "quiet", title: "Show all (0)" }, "Fit");
   const root = make("div", { class: "mosaic" });
   const body = make("div", { class: "body" }, canvas, legend, empty);
@@ -132,7 +132,7 @@ export function mountMosaic(host: HTMLElement, app: App): () => void {
       overlay.sigma = chooseScale(mosaic.sigma_px);
       stage.scene.take(mosaic, { width: state.width, height: state.height }, state.lens, performance.now());
       const parts = new Set(mosaic.parts).size;
-      const apart = parts > 1 ? `, in ${parts} parts that nothing joins yet` : "";
+      const apart = parts > 1 ? `, in ${parts} separate parts` : "";
       canvas.setAttribute("aria-label", `Mosaic of ${plural(mosaic.numbers.length, "frame")}${apart}. ${HELP}`);
       renderLegend();
       stage.redraw();
@@ -150,6 +150,6 @@ export function mountMosaic(host: HTMLElement, app: App): () => void {
 
 const MODES = [
   { value: "picture", words: "Picture" },
-  { value: "uncertainty", words: "Uncertainty", title: "Frames coloured by how uncertain their place is" },
-  { value: "answers", words: "Answers", title: "Lines between the frames of answered pairs" },
+  { value: "uncertainty", words: "Uncertainty", title: "Colour shows how uncertain the position of each frame is" },
+  { value: "answers", words: "Answers", title: "Lines join the frames of answered pairs" },
 ] as const;

@@ -9,7 +9,7 @@ import type { Mask } from "../../model/mosaicmask";
 import { pan, type View } from "../../model/mosaicview";
 import type { Size } from "../../model/polygon";
 import type { Api } from "../../state/api";
-import type { Order, Reply } from "./orders";
+import type { Order, Reply } from "./paintmessages";
 
 /** What the frames look like, apart from where they are seen from. */
 export interface Appearance {
@@ -40,7 +40,7 @@ interface Picture {
 }
 
 export class Painter {
-  readonly #worker = new Worker(new URL("./easel.ts", import.meta.url), { type: "module" });
+  readonly #worker = new Worker(new URL("./paintworker.ts", import.meta.url), { type: "module" });
   readonly #canvas = new OffscreenCanvas(1, 1);
   readonly #context = this.#canvas.getContext("2d")!;
   readonly #thumbnails = new Map<number, (pixels: Uint32Array<ArrayBuffer>) => void>();

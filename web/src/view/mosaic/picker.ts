@@ -40,7 +40,7 @@ export function mountPicker(
   const list = make("ul", { role: "listbox", tabindex: 0, "aria-multiselectable": "true" });
   list.setAttribute("aria-labelledby", title.id);
   const status = make("span", { class: "status", "aria-live": "polite" });
-  const askButton = make("button", { type: "button", class: "primary", "data-testid": "ask-pair" }, "Ask this pair");
+  const askButton = make("button", { type: "button", class: "primary", "data-testid": "ask-pair" }, "Show this pair");
   const footer = make("footer", {}, status, askButton);
   const panel = make("section", { class: "frames-here", "data-testid": "frames-here", hidden: true });
   panel.setAttribute("aria-labelledby", title.id);
@@ -91,7 +91,7 @@ export function mountPicker(
   const rowOf = (frame: Here, k: number) => {
     const canvas = make("canvas", { ...THUMBNAIL, "aria-hidden": "true" });
     frame.draw(canvas);
-    const certainty = frame.sigma === 0 ? "the reference" : `± ${px(frame.sigma)} px`;
+    const certainty = frame.sigma === 0 ? "reference frame" : `± ${px(frame.sigma)} px`;
     const words = make("span", {}, `frame ${frame.number}`, make("small", {}, certainty));
     const row = make("li", { role: "option", id: `${id}-${k}`, "data-frame": frame.number }, canvas, words);
     row.addEventListener("click", () => {
@@ -162,11 +162,11 @@ export function mountPicker(
 
 function nameList(count: number, every: number): string {
   if (count === 0) return "No frame here";
-  return every > 1 ? `${count} frames here, one in ${every} listed` : `${plural(count, "frame")} here`;
+  return every > 1 ? `${count} frames here, every ${every}th is listed` : `${plural(count, "frame")} here`;
 }
 
 function describe(picked: readonly number[], isOpen: boolean): string {
   if (picked.length === 2) return `Frames ${Math.min(...picked)} and ${Math.max(...picked)}`;
-  if (picked.length === 0) return "Pick two";
-  return isOpen ? `Frame ${picked[0]} and another` : `Frame ${picked[0]}; click a place for the other`;
+  if (picked.length === 0) return "Pick two frames";
+  return isOpen ? `Frame ${picked[0]}; pick another` : `Frame ${picked[0]}; click a place to pick another`;
 }

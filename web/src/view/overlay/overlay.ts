@@ -18,11 +18,11 @@ interface Pictures {
 }
 
 /** Lay frame j, under the current map, over frame i on a canvas of its own. */
-export function mountOverlay(host: HTMLElement, { app, sight }: Page): void {
+export function mountOverlay(host: HTMLElement, { app, pairView }: Page): void {
   const canvas = make("canvas", { "aria-hidden": "true" });
   const caption = make("span", { class: "frame-label" });
   const range = { type: "range", min: 0, max: 1, step: 0.005, value: 0.5 };
-  const slider = make("input", { ...range, "aria-label": "where the swipe divides" });
+  const slider = make("input", { ...range, "aria-label": "position of the swipe line" });
   const element = make("div", { class: "overlay", "data-testid": "overlay", hidden: true }, canvas, caption, slider);
   host.append(element);
   let isJShown = false;
@@ -35,11 +35,11 @@ export function mountOverlay(host: HTMLElement, { app, sight }: Page): void {
     const [i, j] = [app.pictures.ready(question.i), app.pictures.ready(question.j)];
     if (i === null || j === null) return;
     const { context, width, height } = prepare(canvas);
-    const screenFromI = sight.screenOfComparison({ width, height });
+    const screenFromI = pairView.screenOfComparison({ width, height });
     const { relation } = knowledge;
     const pictures = { i, j };
-    const comparison = sight.comparison.value;
-    const flipped = isJShown !== sight.isBlinking.value;
+    const comparison = pairView.comparison.value;
+    const flipped = isJShown !== pairView.isBlinking.value;
     if (comparison === "blink" && flipped) paintWarped(context, j, relation, screenFromI);
     if (comparison === "blink" && !flipped) paintFrame(context, i, screenFromI);
     if (comparison === "swipe") paintSwipe(context, pictures, relation, screenFromI, Number(slider.value));
@@ -48,10 +48,10 @@ export function mountOverlay(host: HTMLElement, { app, sight }: Page): void {
     strokeVisibly(context, PALETTE.j, 1);
     const shown = comparison === "blink" ? `: frame ${flipped ? question.j : question.i}` : "";
     const source = knowledge.source === "landmarks" ? "landmarks and mosaic" : "mosaic";
-    caption.textContent = `${comparison}${shown} · by ${source}`;
+    caption.textContent = `${comparison}${shown} · aligned by ${source}`;
   });
 
-  sight.comparison.subscribe((comparison) => {
+  pairView.comparison.subscribe((comparison) => {
     element.hidden = comparison === "side by side";
     slider.hidden = comparison !== "swipe";
     window.clearInterval(timer);
@@ -67,7 +67,7 @@ export function mountOverlay(host: HTMLElement, { app, sight }: Page): void {
   });
   slider.addEventListener("input", () => repainting.request());
   new ResizeObserver(() => repainting.request()).observe(element);
-  watch([sight.viewport, sight.isBlinking, app.drawing.knowledge, app.question], () => repainting.request());
+  watch([pairView.viewport, pairView.isBlinking, app.drawing.knowledge, app.question], () => repainting.request());
   const swipeTo = (x: number) => {
     slider.value = String(x / element.clientWidth);
     repainting.request();
@@ -80,14 +80,14 @@ export function mountOverlay(host: HTMLElement, { app, sight }: Page): void {
       onGrabbed: () => undefined,
       onDrag: () => undefined,
       onDragEnd: () => undefined,
-      onPan: (by) => sight.pan(by, "i", false),
+      onPan: (by) => pairView.pan(by, "i", false),
       onZoom: ({ x, y }, factor) => {
-        const { width, height } = sight.panel.value;
+        const { width, height } = pairView.panel.value;
         // The same place seen from the middle, which is what the two sizes have in common.
         const at = { x: x - element.clientWidth / 2 + width / 2, y: y - element.clientHeight / 2 + height / 2 };
-        sight.zoom(factor, "i", at);
+        pairView.zoom(factor, "i", at);
       },
-      onHover: (place) => place !== null && sight.comparison.value === "swipe" && swipeTo(place.x),
+      onHover: (place) => place !== null && pairView.comparison.value === "swipe" && swipeTo(place.x),
     },
     () => ({ x: 0, y: 0 }),
   );

@@ -16,8 +16,8 @@ export function mountAnswers(host: HTMLElement, app: App): () => void {
   const count = make("span", { class: "count", "aria-live": "polite" });
   const verdicts = makeSelect<Verdict>("Answer", VERDICTS, (verdict) => refine({ verdict }));
   const authors = makeSelect<Author>("By", AUTHORS, (author) => refine({ author }));
-  const chain = make("button", { type: "button", "aria-pressed": "false" }, "chain too");
-  chain.title = "What the matcher said before the first question too";
+  const chain = make("button", { type: "button", "aria-pressed": "false" }, "with chain");
+  chain.title = "Also show the answers of the matcher before the first question";
   chain.addEventListener("click", () => {
     refine({ chain: !filter.chain });
     chain.setAttribute("aria-pressed", String(filter.chain));
@@ -25,7 +25,7 @@ export function mountAnswers(host: HTMLElement, app: App): () => void {
   const controls = make("header", {}, verdicts, authors, chain, count);
 
   const heads = COLUMNS.map(({ column, words, title }) => makeHead(column, words, title, () => sortBy(column)));
-  const lastHead = make("th", { scope: "col" }, make("span", { class: "hidden" }, "What to do"));
+  const lastHead = make("th", { scope: "col" }, make("span", { class: "hidden" }, "Actions"));
   const headRow = make("tr", {}, ...heads, lastHead);
   const body = make("tbody");
   const caption = make("caption", { class: "hidden" }, "Answers");

@@ -6,7 +6,7 @@ import type { Api } from "../../state/api";
 import { makeColourBar } from "../mosaic/legend";
 import { make } from "../make";
 import { drawMarks } from "./mapmarks";
-import type { Sight } from "./sight";
+import type { MapState } from "./mapstate";
 
 /** A map with its cells as a picture, a px each. */
 interface Painted extends OpenMap {
@@ -27,12 +27,12 @@ export class Chart {
     readonly kind: MapKind,
     words: string,
     private readonly api: Api,
-    private readonly sight: Sight,
+    private readonly mapState: MapState,
     describedBy: string,
   ) {
     this.canvas = make("canvas", { tabindex: 0, role: "application", "aria-describedby": describedBy });
     this.canvas.dataset.testid = `map-${kind}`;
-    const how = "Arrow keys move between pairs, plus and minus zoom, 0 shows all, Enter looks at the pair.";
+    const how = "Arrow keys move between pairs, plus and minus zoom, 0 shows all, Enter shows the pair.";
     this.canvas.setAttribute("aria-label", `Map of ${words} for all pairs of frames. ${how}`);
     this.figure = make("figure", {}, make("figcaption", {}, words), this.canvas, this.#legend);
   }
@@ -53,7 +53,7 @@ export class Chart {
   /** Fetch what is in view; an answer that comes after the next request is dropped. */
   async renew(): Promise<void> {
     const turn = ++this.#turn;
-    const { view, numbers, revision } = this.sight;
+    const { view, numbers, revision } = this.mapState;
     const total = numbers.length;
     const px = this.#side * devicePixelRatio;
     if (this.#whole?.map.revision !== revision) {
@@ -76,7 +76,7 @@ export class Chart {
 
   /** The cell at a pair, as finely as it is known. */
   cellAt(row: number, column: number): Cell | null {
-    const total = this.sight.numbers.length;
+    const total = this.mapState.numbers.length;
     const inPart = this.#part === null ? null : cellAt(this.#part, row, column, total);
     return inPart ?? (this.#whole === null ? null : cellAt(this.#whole, row, column, total));
   }
@@ -93,7 +93,7 @@ export class Chart {
 
   draw(): void {
     const context = this.canvas.getContext("2d")!;
-    const { view, theme } = this.sight;
+    const { view, theme } = this.mapState;
     const cssPx = this.#side / Math.max(1, view.frames);
     context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
     context.fillStyle = theme.ground;
@@ -106,7 +106,7 @@ export class Chart {
       const cell = frames_per_cell * cssPx;
       context.drawImage(painted.picture, x, y, columns * cell, rows * cell);
     }
-    drawMarks(context, this.sight, this.#side, this.framesPerCell);
+    drawMarks(context, this.mapState, this.#side, this.framesPerCell);
   }
 
   #renderLegend(): void {

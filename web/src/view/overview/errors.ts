@@ -20,7 +20,7 @@ export function mountErrors(host: HTMLElement, app: App): () => void {
   const svg = makeSvg("svg", { "aria-hidden": "true" });
   const chart = make("div", { class: "errors", tabindex: 0, role: "slider" });
   const readout = make("p", { class: "readout" });
-  const empty = make("p", { class: "empty" }, "The predicted error appears with the first question.");
+  const empty = make("p", { class: "empty" }, "The predicted error appears here with the first question.");
   const prediction = make("p", { class: "prediction", "data-testid": "prediction-sentence" });
   chart.append(svg, readout);
   const view = make("div", { class: "error-view" }, chart, prediction);
@@ -41,7 +41,7 @@ export function mountErrors(host: HTMLElement, app: App): () => void {
     empty.hidden = !isEmpty;
     if (isEmpty) return;
     const shown = curve(state);
-    sayOutlook(prediction, shown);
+    sayPrediction(prediction, shown);
     const size = { width: chart.clientWidth, height: chart.clientHeight };
     if (size.width < 60 || size.height < 60) return;
     const points = [...shown.past, ...shown.ahead];
@@ -108,7 +108,7 @@ interface Extent {
   height: number;
 }
 
-/** What is drawn: errors so far and to come, and the word that they come from. */
+/** What is drawn: errors so far and to come, and the prediction that they come from. */
 interface Curve {
   state: State;
   past: readonly ErrorAfter[];
@@ -202,7 +202,7 @@ function heightOf(error: number, up: Axis): number {
   return place(up.logarithmic ? Math.max(error, up.from) : error, up);
 }
 
-function sayOutlook(host: HTMLElement, { state, predicted, isFresh }: Curve): void {
+function sayPrediction(host: HTMLElement, { state, predicted, isFresh }: Curve): void {
   host.textContent = predicted === null ? "" : sentence(state, predicted);
   host.classList.toggle("stale", !isFresh);
 }
@@ -219,8 +219,8 @@ function describe(chart: HTMLElement, { state, past, ahead }: Curve, at: number)
   chart.setAttribute("aria-valuetext", sayError(points[at], at >= past.length));
 }
 
-function sayError({ answers, predicted_px }: ErrorAfter, isForetold: boolean): string {
-  return `after ${plural(answers, "answer")} ${isForetold ? "about " : ""}± ${px(predicted_px)} px`;
+function sayError({ answers, predicted_px }: ErrorAfter, isAhead: boolean): string {
+  return `after ${plural(answers, "answer")}: ${isAhead ? "about " : ""}${px(predicted_px)} px error`;
 }
 
 function formatCount(value: number): string {

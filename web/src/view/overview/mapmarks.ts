@@ -1,10 +1,15 @@
 /** What is marked on a map of all pairs: answered pairs, the pair that is shown large, the pair pointed at. */
 import type { AnswerRow, Verdict } from "../../model/messages";
-import { isGroundwork } from "../../model/table";
-import type { Sight } from "./sight";
+import { isPreparation } from "../../model/table";
+import type { MapState } from "./mapstate";
 
-export function drawMarks(context: CanvasRenderingContext2D, sight: Sight, side: number, framesPerCell: number): void {
-  const { view, placeOf } = sight;
+export function drawMarks(
+  context: CanvasRenderingContext2D,
+  mapState: MapState,
+  side: number,
+  framesPerCell: number,
+): void {
+  const { view, placeOf } = mapState;
   const px = side / Math.max(1, view.frames);
   const dot = Math.max(4, Math.min(8, px * 0.5));
   const at = (row: number, column: number): [number, number] => [
@@ -16,20 +21,20 @@ export function drawMarks(context: CanvasRenderingContext2D, sight: Sight, side:
     return row === undefined || column === undefined ? [] : [at(row, column), at(column, row)];
   };
 
-  for (const row of sight.answers) {
+  for (const row of mapState.answers) {
     // The chain is the diagonal: marks would hide it.
-    if (isGroundwork(row)) continue;
+    if (isPreparation(row)) continue;
     for (const [x, y] of bothSides(row.i, row.j)) drawMark(context, markOf(row), x, y, dot);
   }
-  if (sight.question !== null) {
-    for (const [x, y] of bothSides(sight.question.i, sight.question.j)) ring(context, x, y, Math.max(6, px * 0.7));
+  if (mapState.question !== null) {
+    for (const [x, y] of bothSides(mapState.question.i, mapState.question.j)) ring(context, x, y, Math.max(6, px * 0.7));
   }
-  if (sight.pointed !== null) {
+  if (mapState.pointed !== null) {
     const cellsFrom = (place: number, origin: number) => Math.floor((place - origin) / framesPerCell);
     const first = (place: number, origin: number) => origin + cellsFrom(place, origin) * framesPerCell;
     const size = framesPerCell * px;
-    const x = (first(sight.pointed.column, Math.floor(view.column)) - view.column) * px;
-    const y = (first(sight.pointed.row, Math.floor(view.row)) - view.row) * px;
+    const x = (first(mapState.pointed.column, Math.floor(view.column)) - view.column) * px;
+    const y = (first(mapState.pointed.row, Math.floor(view.row)) - view.row) * px;
     frame(context, x, y, Math.max(size, 5));
   }
 }

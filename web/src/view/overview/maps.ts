@@ -13,26 +13,26 @@ import { Chart } from "./chart";
 import { makeKey } from "./key";
 import { handleMapKeys } from "./mapkeys";
 import { sayPointed } from "./reading";
-import { firstSight } from "./sight";
+import { firstMapState } from "./mapstate";
 
 const KINDS: readonly { value: MapKind; words: string; title: string }[] = [
   { value: "overlap", words: "Overlap", title: "Probability that the frames overlap" },
-  { value: "informativeness", words: "Informativeness", title: "How uncertain one frame's place in the other is" },
-  { value: "reward", words: "Reward", title: "What a question about the pair is expected to bring: by how much the squared error drops" },
+  { value: "informativeness", words: "Informativeness", title: "How uncertain the relative position of the two frames is" },
+  { value: "reward", words: "Reward", title: "Expected gain of a question about the pair: the drop of the squared error" },
 ];
 
 /** A view rests so long before it is fetched. */
 const REST_MS = 140;
 /** Rem across from which the maps stand side by side. */
 const WIDE = 46;
-const HINT = "Click a cell to look at its pair.";
+const HINT = "Click a cell to show its pair.";
 
 let mounted = 0;
 
 export function mountMaps(host: HTMLElement, app: App): () => void {
-  const sight = firstSight();
+  const mapState = firstMapState();
   const readout = make("p", { class: "readout", id: `map-readout-${mounted++}`, "aria-live": "polite" });
-  const charts = KINDS.map(({ value, words }) => new Chart(value, words.toLowerCase(), app.api, sight, readout.id));
+  const charts = KINDS.map(({ value, words }) => new Chart(value, words.toLowerCase(), app.api, mapState, readout.id));
   let kind: MapKind = "overlap";
   let timer = 0;
   let request = 0;
@@ -54,13 +54,13 @@ export function mountMaps(host: HTMLElement, app: App): () => void {
     request ||= requestAnimationFrame(() => {
       request = 0;
       seen().forEach((chart) => chart.draw());
-      readout.textContent = sayPointed(seen(), sight) || HINT;
+      readout.textContent = sayPointed(seen(), mapState) || HINT;
     });
   };
   const fetchSoon = () => {
     clearTimeout(timer);
     timer = setTimeout(() => {
-      if (sight.numbers.length === 0) return;
+      if (mapState.numbers.length === 0) return;
       for (const chart of seen()) chart.renew().then(draw, sayError);
     }, REST_MS);
   };
@@ -89,7 +89,7 @@ export function mountMaps(host: HTMLElement, app: App): () => void {
   };
 
   const pairAt = (chart: Chart, at: Point) => {
-    const { view, numbers } = sight;
+    const { view, numbers } = mapState;
     const bound = (place: number) => Math.max(0, Math.min(numbers.length - 1, Math.floor(place)));
     const perPx = view.frames / chart.side;
     return { row: bound(view.row + at.y * perPx), column: bound(view.column + at.x * perPx) };
@@ -97,42 +97,42 @@ export function mountMaps(host: HTMLElement, app: App): () => void {
 
   /** Look at the pair pointed at; in a cell of many pairs, at the one with the largest value. */
   const look = async (chart: Chart) => {
-    const cell = sight.pointed === null ? null : chart.cellAt(sight.pointed.row, sight.pointed.column);
+    const cell = mapState.pointed === null ? null : chart.cellAt(mapState.pointed.row, mapState.pointed.column);
     if (cell === null) return;
     const [row, column] = [cell.rows[0], cell.columns[0]];
     const frames = 1 + Math.max(cell.rows[1] - row, cell.columns[1] - column);
     const closely = () => app.api.pairMap(chart.kind, { row, column, frames, size: frames });
     const pair = frames === 1 ? [row, column] : bestPair(open(await closely()));
-    if (pair === null || pair[0] === pair[1]) return app.say("That is one frame; a pair has two.");
-    await app.look(sight.numbers[Math.min(...pair)], sight.numbers[Math.max(...pair)]);
+    if (pair === null || pair[0] === pair[1]) return app.say("This cell is a single frame. Choose a cell with two frames.");
+    await app.look(mapState.numbers[Math.min(...pair)], mapState.numbers[Math.max(...pair)]);
   };
   const lookOrSay = (chart: Chart) => void look(chart).catch(sayError);
 
   const ends = charts.map((chart) => {
-    handleMapKeys(chart, sight, changed, () => lookOrSay(chart));
+    handleMapKeys(chart, mapState, changed, () => lookOrSay(chart));
     return watchGestures(chart.canvas, {
       pan(dx, dy) {
-        sight.view = panMap(sight.view, dx / chart.side, dy / chart.side, sight.numbers.length);
+        mapState.view = panMap(mapState.view, dx / chart.side, dy / chart.side, mapState.numbers.length);
         changed();
       },
       zoom(at, factor) {
-        sight.view = zoomMap(sight.view, at.x / chart.side, at.y / chart.side, factor, sight.numbers.length);
+        mapState.view = zoomMap(mapState.view, at.x / chart.side, at.y / chart.side, factor, mapState.numbers.length);
         changed();
       },
       tap(at) {
-        sight.pointed = pairAt(chart, at);
+        mapState.pointed = pairAt(chart, at);
         draw();
         lookOrSay(chart);
       },
       hover(at) {
-        if (sight.numbers.length === 0) return;
-        sight.pointed = at === null ? null : pairAt(chart, at);
+        if (mapState.numbers.length === 0) return;
+        mapState.pointed = at === null ? null : pairAt(chart, at);
         draw();
       },
     });
   });
   fitButton.addEventListener("click", () => {
-    sight.view = showAll(sight.numbers.length);
+    mapState.view = showAll(mapState.numbers.length);
     changed();
   });
 
@@ -140,24 +140,24 @@ export function mountMaps(host: HTMLElement, app: App): () => void {
   observer.observe(row);
   ends.push(
     watchTheme(root, (theme) => {
-      sight.theme = theme;
+      mapState.theme = theme;
       draw();
     }),
     watch([app.mosaic], () => {
       const mosaic = app.mosaic.value;
       if (mosaic === null) return;
-      if (mosaic.numbers.length !== sight.numbers.length) sight.view = showAll(mosaic.numbers.length);
-      sight.numbers = mosaic.numbers;
-      sight.placeOf = new Map(mosaic.numbers.map((number, place) => [number, place]));
-      sight.revision = mosaic.revision;
+      if (mosaic.numbers.length !== mapState.numbers.length) mapState.view = showAll(mosaic.numbers.length);
+      mapState.numbers = mosaic.numbers;
+      mapState.placeOf = new Map(mosaic.numbers.map((number, place) => [number, place]));
+      mapState.revision = mosaic.revision;
       changed();
     }),
     app.answers.subscribe((answers) => {
-      sight.answers = answers;
+      mapState.answers = answers;
       draw();
     }),
     app.question.subscribe((question) => {
-      sight.question = question;
+      mapState.question = question;
       draw();
     }),
     () => observer.disconnect(),

@@ -1,17 +1,17 @@
 /** What a map says of the pair that is pointed at. */
 import { readValue, type Cell } from "../../model/pairmap";
 import type { Chart } from "./chart";
-import type { Sight } from "./sight";
+import type { MapState } from "./mapstate";
 
 /** Say the value of one map, or those of several with their names. */
-export function sayPointed(charts: readonly Chart[], sight: Sight): string {
-  const { pointed, numbers } = sight;
+export function sayPointed(charts: readonly Chart[], mapState: MapState): string {
+  const { pointed, numbers } = mapState;
   if (pointed === null) return "";
   const cells = charts.map((chart) => chart.cellAt(pointed.row, pointed.column));
   const first = cells[0];
   if (first === null || first === undefined) return "";
   const frames = sayFrames(first, numbers);
-  if (frames === null) return `frame ${numbers[first.rows[0]]} and itself`;
+  if (frames === null) return `frame ${numbers[first.rows[0]]} with itself`;
   const values = charts.flatMap((chart, k) => {
     const [cell, map] = [cells[k], chart.map];
     if (cell === null || map === null) return [];

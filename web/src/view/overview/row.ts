@@ -6,13 +6,13 @@ import { make } from "../make";
 
 export const COLUMNS: readonly { column: Column; words: string; title: string }[] = [
   { column: "pair", words: "Frames", title: "The two frames" },
-  { column: "verdict", words: "Answer", title: "What was said" },
-  { column: "residual", words: "Residual", title: "How far the landmarks are apart on the mosaic, px" },
-  { column: "author", words: "By", title: "Who said it" },
-  { column: "landmarks", words: "Marks", title: "Landmarks" },
-  { column: "role", words: "Asked as", title: "Why the pair was asked" },
-  { column: "seconds", words: "Time", title: "Seconds that it took" },
-  { column: "place", words: "No.", title: "Its place in the log" },
+  { column: "verdict", words: "Answer", title: "The answer" },
+  { column: "residual", words: "Residual", title: "RMS distance between the landmarks on the mosaic, px" },
+  { column: "author", words: "By", title: "Who answered" },
+  { column: "landmarks", words: "Marks", title: "Number of landmarks" },
+  { column: "role", words: "Role", title: "Why the pair was asked" },
+  { column: "seconds", words: "Time", title: "Seconds that the answer took" },
+  { column: "place", words: "No.", title: "Position in the log" },
 ];
 
 export interface Acts {

@@ -1,6 +1,7 @@
 /** What is shown instead of a question: how far the preparation is, why it failed, or why nothing is asked. */
 import type { Progress, State } from "../../model/messages";
 import { isOpen } from "../../model/stage";
+import { capitalised } from "../../model/words";
 import type { Application } from "../../state/application";
 import { watch } from "../../state/observable";
 import { make } from "../make";
@@ -13,7 +14,7 @@ export function mountProgress(host: HTMLElement, app: Application): void {
   const close = make("button", { type: "button", class: "quiet small", "aria-label": "close" }, "×");
   const panel = make(
     "section",
-    { class: "standstill", "data-testid": "progress", "aria-live": "polite" },
+    { class: "status-panel", "data-testid": "progress", "aria-live": "polite" },
     title,
     words,
     bar,
@@ -50,23 +51,23 @@ export function mountProgress(host: HTMLElement, app: Application): void {
 function titleOf(state: State | null, stage: State["stage"] | undefined): string {
   if (state === null) return "Opening";
   if (stage === "preparing") return `Preparing ${state.name}`;
-  if (stage === "failed") return "This cannot be annotated";
+  if (stage === "failed") return "The input cannot be used";
   if (stage === "finishing") return "Making the mosaic and the report";
   if (state.finished) return "The mosaic is finished";
-  return "Nothing is asked any more";
+  return "No useful question is left";
 }
 
 function wordsOf(state: State | null, stage: State["stage"] | undefined): string {
   if (state === null) return "";
-  if (stage === "failed") return state.failure ?? "The program does not say why; its window may tell more.";
-  if (stage === "preparing") return "Frames are read, and each is registered to the next. Then the questions come.";
-  if (stage === "finishing") return "You can go on answering meanwhile; then stop here once more.";
+  if (stage === "failed") return state.failure ?? "The reason is unknown; look at the terminal.";
+  if (stage === "preparing") return "Smalti reads the frames and registers each one to the next. Then the questions begin.";
+  if (stage === "finishing") return "You can still answer. To include new answers, press “stop here” again.";
   if (state.finished) return `mosaic.png and report.html are in ${state.folder}.`;
   if (!isOpen(state)) return "";
-  const why = (state.stopped ?? "There is no pair left to ask about").replace(/\.?$/, ".");
+  const why = capitalised(state.stopped ?? "no pair is left").replace(/\.?$/, ".");
   return (
-    `${why} Stop here to make the mosaic and the report, pick a pair yourself in the mosaic or the maps, ` +
-    "or press G for two frame numbers."
+    `${why} Press “stop here” to make the mosaic and the report. You can also pick a pair in the mosaic ` +
+    "or in the maps, or press G and give two frame numbers."
   );
 }
 

@@ -16,12 +16,12 @@ const TURNED = 0.05;
 
 /** Put the frames into the element of the question; its attributes tell what is painted. */
 export function mountFrames(host: HTMLElement, page: Page): void {
-  const { app, sight } = page;
+  const { app, pairView } = page;
   const panels = [new Panel(page, "i"), new Panel(page, "j")] as const;
   const hint = make(
     "p",
     { id: "frames-hint", class: "hidden" },
-    "Arrow keys move the cursor, Space sets a landmark; in the other frame Space accepts the expected place.",
+    "Arrow keys move the cursor. Space sets a landmark. In the other frame, Space accepts the expected position.",
   );
   const stage = make("div", { class: "frames" }, panels[0].element, panels[1].element, hint);
   host.append(makeTools(page), stage);
@@ -30,7 +30,7 @@ export function mountFrames(host: HTMLElement, page: Page): void {
   const repainting = new Repainting(() => {
     for (const panel of panels) panel.paint();
     const question = app.question.value;
-    const isLaidOut = sight.panel.value.width > 1;
+    const isLaidOut = pairView.panel.value.width > 1;
     if (question === null || question === paintedQuestion || !isLaidOut) return;
     paintedQuestion = question;
     Object.assign(host.dataset, { i: question.i, j: question.j, revision: question.revision });
@@ -40,14 +40,14 @@ export function mountFrames(host: HTMLElement, page: Page): void {
 
   new ResizeObserver(() => {
     const { clientWidth: width, clientHeight: height } = panels[0].element;
-    if (width > 0 && height > 0) sight.resize({ width, height });
+    if (width > 0 && height > 0) pairView.resize({ width, height });
     repainting.request();
   }).observe(panels[0].element);
 
-  watch([sight.viewport, sight.panel, app.drawing.knowledge], () => panels.forEach((panel) => panel.publish()));
+  watch([pairView.viewport, pairView.panel, app.drawing.knowledge], () => panels.forEach((panel) => panel.publish()));
   const { draft, knowledge, proposal } = app.drawing;
   watch(
-    [sight.viewport, sight.panel, sight.cursor, sight.isBlinking, app.question, draft, knowledge, proposal],
+    [pairView.viewport, pairView.panel, pairView.cursor, pairView.isBlinking, app.question, draft, knowledge, proposal],
     () => repainting.request(),
   );
   app.question.subscribe((question) => {
@@ -58,10 +58,10 @@ export function mountFrames(host: HTMLElement, page: Page): void {
     const expected = tangentAt(homographyOf(question.i_from_j), { x: width / 2, y: height / 2 });
     panels[1].name(question.j, question.label_j, isTurned(expected));
   });
-  sight.active.subscribe((side) => {
+  pairView.active.subscribe((side) => {
     for (const panel of panels) panel.element.classList.toggle("active", panel.side === side);
   });
-  sight.comparison.subscribe((comparison) => stage.classList.toggle("compared", comparison !== "side by side"));
+  pairView.comparison.subscribe((comparison) => stage.classList.toggle("compared", comparison !== "side by side"));
   mountOverlay(stage, page);
   mountLoupes(panels[0].element, panels[1].element, page);
 }

@@ -7,7 +7,7 @@ import { makeKeyButton } from "../shell/button";
 export function makeMatcherStrip({ app, hand }: Page): HTMLElement {
   const words = make("span", { class: "sentence" });
   const kind = { class: "quiet small" };
-  const accept = makeKeyButton({ ...kind, text: "take its landmarks", key: "a", act: () => hand.takeProposal() });
+  const accept = makeKeyButton({ ...kind, text: "use its landmarks", key: "a", act: () => hand.takeProposal() });
   const reject = makeKeyButton({ ...kind, text: "hide", key: "r", act: () => hand.rejectProposal() });
   const strip = make("div", { class: "matcher", role: "status", "data-testid": "proposal" }, words, accept, reject);
   app.drawing.proposal.subscribe((proposal) => {

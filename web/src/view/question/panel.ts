@@ -38,12 +38,12 @@ export class Panel {
       this.#canvas,
       this.label,
     );
-    this.element.addEventListener("focus", () => page.sight.active.set(side));
+    this.element.addEventListener("focus", () => page.pairView.active.set(side));
     this.#listen();
   }
 
   name(number: number, label: string, isTurned: boolean): void {
-    const turned = isTurned ? " · turned to fit" : "";
+    const turned = isTurned ? " · rotated to fit" : "";
     const frame = `frame ${number}`;
     // Frames of a video are called so already; those of a folder by their files.
     const details = label.startsWith(frame) ? label.slice(frame.length) : label === "" ? "" : ` · ${label}`;
@@ -53,20 +53,20 @@ export class Panel {
 
   /** Say where the frame's pixels are on the screen, for tests and tools. */
   publish(): void {
-    this.element.dataset["screenFromFrame"] = this.page.sight.screenFrom(this.side).join(",");
+    this.element.dataset["screenFromFrame"] = this.page.pairView.screenFrom(this.side).join(",");
   }
 
   paint(): void {
-    const { app, sight } = this.page;
+    const { app, pairView } = this.page;
     const { side } = this;
     const { context } = prepare(this.#canvas);
     const { question } = app.drawing;
     const knowledge = app.drawing.knowledge.value;
     if (question === null || knowledge === null) return;
-    const screenFromFrame = sight.screenFrom(side);
+    const screenFromFrame = pairView.screenFrom(side);
     // While a key is held, the other frame takes this one's place.
-    const shown = sight.isBlinking.value ? other(side) : side;
-    const planeOfShown = sight.screenOf(shown, side);
+    const shown = pairView.isBlinking.value ? other(side) : side;
+    const planeOfShown = pairView.screenOf(shown, side);
     const picture = app.pictures.ready(question[shown]);
     if (picture !== null) paintFrame(context, picture, planeOfShown);
 
@@ -80,17 +80,17 @@ export class Panel {
     const draft = app.drawing.draft.value;
     if (proposal?.verdict === "yes" && proposal.sure) paintProposal(marking, proposal.landmarks);
     paintDraft(marking, draft, knowledge);
-    const cursor = sight.cursor.value;
+    const cursor = pairView.cursor.value;
     if (cursor?.side === side) paintCursor(marking, cursor.point);
   }
 
   #listen(): void {
-    const { app, sight, hand } = this.page;
+    const { app, pairView, hand } = this.page;
     const { side } = this;
-    const frameOf = (place: Point) => apply(invert(sight.screenFrom(side)), place);
+    const frameOf = (place: Point) => apply(invert(pairView.screenFrom(side)), place);
     const onScreen = (index: number) => {
       const landmark = app.drawing.draft.value.landmarks[index]!;
-      return apply(sight.screenFrom(side), pointOf(landmark, side));
+      return apply(pairView.screenFrom(side), pointOf(landmark, side));
     };
     listenForGestures(
       this.element,
@@ -109,7 +109,7 @@ export class Panel {
           hand.tap(side, frameOf(place));
         },
         onGrabbed: (index) => {
-          sight.active.set(side);
+          pairView.active.set(side);
           hand.pick(index);
         },
         onDrag: (index, to, isFirst) => {
@@ -117,9 +117,9 @@ export class Panel {
           app.drawing.adjust((draft) => move(draft, index, side, frameOf(to), "clicked"));
         },
         onDragEnd: () => undefined,
-        onPan: (by, alone) => sight.pan(by, side, alone),
-        onZoom: (at, factor) => sight.zoom(factor, side, at),
-        onHover: (place) => sight.pointer.set(place === null ? null : { side, point: frameOf(place) }),
+        onPan: (by, alone) => pairView.pan(by, side, alone),
+        onZoom: (at, factor) => pairView.zoom(factor, side, at),
+        onHover: (place) => pairView.pointer.set(place === null ? null : { side, point: frameOf(place) }),
       },
       onScreen,
     );

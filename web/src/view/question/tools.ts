@@ -1,34 +1,34 @@
 /** Small buttons above the frames for what keys and gestures do too. */
 import type { Cell } from "../../state/observable";
-import { COMPARISONS } from "../../state/sight";
+import { COMPARISONS } from "../../state/pairview";
 import { make } from "../make";
 import type { Page } from "../page";
 
-export function makeTools({ sight }: Page): HTMLElement {
+export function makeTools({ pairView }: Page): HTMLElement {
   const zoom = make("output", { class: "zoom", "aria-label": "zoom" });
-  const couple = makeTool("together", "move the frames together (C)", () => toggle(sight.isCoupled));
-  const loupe = makeTool("loupe", "loupe (L)", () => toggle(sight.hasLoupe));
+  const couple = makeTool("together", "move the frames together (C)", () => toggle(pairView.isCoupled));
+  const loupe = makeTool("magnifier", "magnifier (L)", () => toggle(pairView.hasLoupe));
   const comparisons = COMPARISONS.map((comparison) =>
-    makeTool(comparison, `${comparison} (V)`, () => sight.comparison.set(comparison)),
+    makeTool(comparison, `${comparison} (V)`, () => pairView.comparison.set(comparison)),
   );
-  sight.viewport.subscribe((viewport) => (zoom.value = `${Math.round(100 * viewport.zoom)} %`));
-  sight.isCoupled.subscribe((on) => couple.setAttribute("aria-pressed", String(on)));
-  sight.hasLoupe.subscribe((on) => loupe.setAttribute("aria-pressed", String(on)));
-  sight.comparison.subscribe((now) =>
+  pairView.viewport.subscribe((viewport) => (zoom.value = `${Math.round(100 * viewport.zoom)} %`));
+  pairView.isCoupled.subscribe((on) => couple.setAttribute("aria-pressed", String(on)));
+  pairView.hasLoupe.subscribe((on) => loupe.setAttribute("aria-pressed", String(on)));
+  pairView.comparison.subscribe((now) =>
     comparisons.forEach((button, index) => button.setAttribute("aria-pressed", String(COMPARISONS[index] === now))),
   );
   return make(
     "div",
-    { class: "tools", role: "toolbar", "aria-label": "looking at the frames" },
+    { class: "tools", role: "toolbar", "aria-label": "view of the frames" },
     make("div", { class: "group" }, ...comparisons),
     make(
       "div",
       { class: "group" },
-      makeTool("−", "smaller (-)", () => sight.zoom(1 / 1.25)),
+      makeTool("−", "zoom out (-)", () => pairView.zoom(1 / 1.25)),
       zoom,
-      makeTool("+", "larger (+)", () => sight.zoom(1.25)),
-      makeTool("fit", "both frames whole (0)", () => sight.fit()),
-      makeTool("1 : 1", "100 % (1)", () => sight.zoomTo(1)),
+      makeTool("+", "zoom in (+)", () => pairView.zoom(1.25)),
+      makeTool("fit", "show both frames completely (0)", () => pairView.fit()),
+      makeTool("1 : 1", "zoom to 100 % (1)", () => pairView.zoomTo(1)),
     ),
     make("div", { class: "group" }, couple, loupe),
   );

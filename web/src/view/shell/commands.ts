@@ -19,7 +19,7 @@ export type Commands = Readonly<Record<Exclude<Command, Direction | "blink">, ()
 };
 type Direction = "left" | "right" | "up" | "down";
 
-export function makeCommands({ app, sight, hand, snapping }: Page, shell: ShellActions): Commands {
+export function makeCommands({ app, pairView, hand, snapping }: Page, shell: ShellActions): Commands {
   const confirm = () => {
     const problem = app.drawing.knowledge.value?.problem ?? null;
     if (problem === null) void app.give("yes");
@@ -31,13 +31,13 @@ export function makeCommands({ app, sight, hand, snapping }: Page, shell: ShellA
       const { landmarks, open } = app.drawing.draft.value;
       if (landmarks.length > 0 || open !== null) return confirm();
       focusFrame("i");
-      app.say("Overlap: click a point in one frame, then the same point in the other. One is enough, more are better.");
+      app.say("Click a point in one frame, then the same point in the other. One landmark is enough, more are better.");
     },
     no: () => void app.give("no"),
     unsure: () => void app.give("unsure"),
     confirm: () => {
       if (acceptExpected()) return;
-      if (sight.cursor.value !== null) return place();
+      if (pairView.cursor.value !== null) return place();
       if (app.drawing.draft.value.landmarks.length > 0) confirm();
     },
     accept: () => hand.takeProposal(),
@@ -49,21 +49,21 @@ export function makeCommands({ app, sight, hand, snapping }: Page, shell: ShellA
     switch: () => hand.switchOff(),
     nextLandmark: () => hand.step(1),
     previousLandmark: () => hand.step(-1),
-    zoomIn: () => sight.zoom(1.25),
-    zoomOut: () => sight.zoom(1 / 1.25),
-    fit: () => sight.fit(),
-    actual: () => sight.zoomTo(1),
+    zoomIn: () => pairView.zoom(1.25),
+    zoomOut: () => pairView.zoom(1 / 1.25),
+    fit: () => pairView.fit(),
+    actual: () => pairView.zoomTo(1),
     couple: () => {
-      sight.isCoupled.set(!sight.isCoupled.value);
-      app.say(sight.isCoupled.value ? "The frames move together." : "Each frame moves alone.");
+      pairView.isCoupled.set(!pairView.isCoupled.value);
+      app.say(pairView.isCoupled.value ? "The frames move together." : "Each frame moves alone.");
     },
-    loupe: () => sight.hasLoupe.set(!sight.hasLoupe.value),
-    overlay: () => sight.cycleComparison(),
+    loupe: () => pairView.hasLoupe.set(!pairView.hasLoupe.value),
+    overlay: () => pairView.cycleComparison(),
     undo: () => (app.drawing.canUndo ? app.drawing.undo() : void app.undo()),
     redo: () => (app.drawing.canRedo ? app.drawing.redo() : void app.redo()),
     next: () => {
       if (hand.letGo() || shell.shrink()) return;
-      if (sight.comparison.value !== "side by side") return sight.comparison.set("side by side");
+      if (pairView.comparison.value !== "side by side") return pairView.comparison.set("side by side");
       if (app.question.value?.suggested === false) suggested();
     },
     suggested,
@@ -79,13 +79,13 @@ export function makeCommands({ app, sight, hand, snapping }: Page, shell: ShellA
   function place(): void {
     if (acceptExpected()) return;
     hand.placeAtCursor();
-    focusFrame(sight.active.value);
+    focusFrame(pairView.active.value);
   }
 
   /** By keys the focus goes with the frame that they act on. */
   function acceptExpected(): boolean {
     const isAccepted = hand.accept();
-    if (isAccepted && document.activeElement?.matches(".frame")) focusFrame(sight.active.value);
+    if (isAccepted && document.activeElement?.matches(".frame")) focusFrame(pairView.active.value);
     return isAccepted;
   }
 }

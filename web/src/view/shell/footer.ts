@@ -37,7 +37,7 @@ function makeReason({ app }: Page, commands: Commands): HTMLElement {
 function whatWasSaid(answer: Given | null): string {
   if (answer === null) return "";
   const who = answer.author === "person" ? "a person" : "the matcher";
-  return ` Answered “${verdictWords(answer.verdict)}” by ${who}; a new answer replaces it.`;
+  return ` Present answer: “${verdictWords(answer.verdict)}”, by ${who}. A new answer replaces it.`;
 }
 
 function makeAnswers(page: Page, commands: Commands): HTMLElement {
@@ -59,7 +59,7 @@ function makeAnswers(page: Page, commands: Commands): HTMLElement {
     for (const button of [yes, no, unsure]) button.disabled = isBusy;
     snap.disabled = landmarks.length === 0 && open === null;
     confirm.disabled = isBusy || problem !== null;
-    confirm.title = problem ?? "say that the frames overlap as the landmarks show";
+    confirm.title = problem ?? "confirm that the frames overlap as the landmarks show";
   });
   const answers = [yes, no, unsure, snap, makeMatcherStrip(page), confirm];
   return make("div", { class: "answers", role: "group", "aria-label": "your answer" }, ...answers);

@@ -7,21 +7,21 @@ export function makeGoDialog(app: App): HTMLDialogElement {
   const form = make(
     "form",
     { method: "dialog" },
-    make("h2", {}, "Look at two frames"),
+    make("h2", {}, "Show two frames"),
     make("div", { class: "fields" }, makeLabel("first frame", first), makeLabel("second frame", second)),
     make(
       "div",
       { class: "buttons" },
-      make("button", { type: "submit", class: "primary" }, "look"),
+      make("button", { type: "submit", class: "primary" }, "show"),
       make("button", { type: "button", class: "cancel" }, "cancel"),
     ),
   );
-  const dialog = make("dialog", { class: "go", "aria-label": "look at two frames" }, form);
+  const dialog = make("dialog", { class: "go", "aria-label": "show two frames" }, form);
   form.querySelector(".cancel")!.addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", () => form.reset());
   form.addEventListener("submit", () => {
     const [i, j] = [first.valueAsNumber, second.valueAsNumber];
-    if (i === j) app.say("A pair is two different frames.", "warning");
+    if (i === j) app.say("Give two different frames.", "warning");
     else void app.look(i, j);
   });
   return dialog;

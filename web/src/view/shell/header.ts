@@ -1,7 +1,7 @@
 /** The line above everything: the project, whether all is saved, how good the mosaic is, what can be done always. */
 import { isCurrent, sentence, summary } from "../../model/prediction";
 import { isOpen } from "../../model/stage";
-import { standing } from "../../model/words";
+import { errorSummary } from "../../model/words";
 import { watch } from "../../state/observable";
 import { makeExportMenu } from "../export/menu";
 import { make } from "../make";
@@ -13,28 +13,28 @@ export function makeHeader({ app }: Page, commands: Commands): HTMLElement {
   const name = make("h1", {}, "smalti");
   const source = make("span", { class: "source" });
   const saved = make("span", { class: "saved", role: "status", "data-testid": "saved" });
-  const now = make("p", { class: "standing" });
+  const now = make("p", { class: "error-summary" });
   const prediction = make("p", { class: "prediction", "data-testid": "prediction" });
   const undo = makeKeyButton({ text: "undo", key: "z", testid: "undo", act: commands.undo });
   const redo = makeKeyButton({ text: "redo", key: "Shift+z", testid: "redo", act: commands.redo });
-  const themes = "light, dark, as the system";
+  const themes = "colours: light, dark, or as the system";
   const theme = makeKeyButton({ text: "theme", key: "t", class: "quiet", title: themes, act: commands.theme });
   const stop = makeKeyButton({
     text: "stop here",
     key: "e",
     testid: "finish",
-    title: "finish: make the mosaic and the report from the answers so far",
+    title: "make the mosaic and the report from the answers so far",
     act: commands.finish,
   });
-  const help = makeKeyButton({ text: "keys", key: "?", class: "quiet", title: "all keys", act: commands.help });
+  const help = makeKeyButton({ text: "keys", key: "?", class: "quiet", title: "show all keys", act: commands.help });
 
   watch([app.sender.saving, app.voice.connected], () => {
     const saving = app.sender.saving.value;
     const isAway = saving.kind === "waiting" || !app.voice.connected.value;
     saved.classList.toggle("away", isAway);
     saved.classList.toggle("busy", saving.kind === "saving");
-    const away = "the program does not answer";
-    if (saving.kind === "waiting") saved.textContent = `not on disk yet: ${away}, next try in ${saving.seconds} s`;
+    const away = "Smalti does not answer";
+    if (saving.kind === "waiting") saved.textContent = `not yet on disk: ${away}; next try in ${saving.seconds} s`;
     else if (saving.kind === "saving") saved.textContent = "saving…";
     else saved.textContent = isAway ? away : "saved ✓";
   });
@@ -51,10 +51,10 @@ export function makeHeader({ app }: Page, commands: Commands): HTMLElement {
     source.textContent = state?.name ?? "";
     source.title = state?.source ?? "";
     document.title = state === null ? "smalti" : `${state.name} · smalti`;
-    now.textContent = state === null || !isOpen(state) ? "" : standing(state, app.forecast.value);
+    now.textContent = state === null || !isOpen(state) ? "" : errorSummary(state, app.forecast.value);
     const { canUndo, canRedo } = app.drawing;
-    setStep(undo, canUndo ? "what was drawn last" : state?.undo, "undo");
-    setStep(redo, canRedo ? "what was drawn" : state?.redo, "redo");
+    setStep(undo, canUndo ? "last drawing step" : state?.undo, "undo");
+    setStep(redo, canRedo ? "last drawing step" : state?.redo, "redo");
     stop.disabled = state === null || state.stage !== "asking" || !isOpen(state);
   });
   return make(
@@ -62,7 +62,7 @@ export function makeHeader({ app }: Page, commands: Commands): HTMLElement {
     { class: "top" },
     make("div", { class: "title" }, name, source, saved),
     make("div", { class: "exactness" }, now, prediction),
-    make("nav", { "aria-label": "at any time" }, undo, redo, makeExportMenu(app), stop, theme, help),
+    make("nav", { "aria-label": "general actions" }, undo, redo, makeExportMenu(app), stop, theme, help),
   );
 }
 

@@ -27,7 +27,7 @@ const NEEDS_NO_PAIR: ReadonlySet<Command> = new Set([
   "help",
 ]);
 
-export function listenToKeys({ app, sight, hand }: Page, commands: Commands): void {
+export function listenToKeys({ app, pairView, hand }: Page, commands: Commands): void {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || document.querySelector("dialog[open]") !== null) return;
     const target = event.target instanceof HTMLElement ? event.target : document.body;
@@ -41,14 +41,14 @@ export function listenToKeys({ app, sight, hand }: Page, commands: Commands): vo
     const { command } = binding;
     if (app.drawing.question === null && !NEEDS_NO_PAIR.has(command)) return;
     event.preventDefault();
-    if (command === "blink") sight.isBlinking.set(true);
+    if (command === "blink") pairView.isBlinking.set(true);
     else if (command in DIRECTIONS) {
       const size = event.shiftKey ? "large" : event.altKey ? "small" : "normal";
       hand.nudge(DIRECTIONS[command as keyof typeof DIRECTIONS], size);
     } else commands[command as keyof Commands]();
   });
   document.addEventListener("keyup", (event) => {
-    if (event.key.toLowerCase() === "b") sight.isBlinking.set(false);
+    if (event.key.toLowerCase() === "b") pairView.isBlinking.set(false);
   });
-  window.addEventListener("blur", () => sight.isBlinking.set(false));
+  window.addEventListener("blur", () => pairView.isBlinking.set(false));
 }

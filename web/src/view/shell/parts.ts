@@ -12,9 +12,9 @@ export interface Part {
 
 export function makePart(name: string, title: string, key: string, act: () => void): Part {
   const body = make("div", { class: "part-body" });
-  const button = makeKeyButton({ text: "large", key, class: "quiet small", act });
+  const button = makeKeyButton({ text: "enlarge", key, class: "quiet small", act });
   button.setAttribute("aria-pressed", "false");
-  button.setAttribute("aria-label", `${title} large`);
+  button.setAttribute("aria-label", `enlarge ${title}`);
   const element = make(
     "section",
     { class: `part part-${name}`, "aria-label": title },

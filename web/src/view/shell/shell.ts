@@ -1,6 +1,6 @@
 /** The page: header, the question, mosaic and overview beside it, footer, and what lies above them. */
 import { mountContradiction } from "../contradiction/contradiction";
-import { mountCrossing } from "../contradiction/crossing";
+import { mountAnswerConflict } from "../contradiction/conflict";
 import { openExportMenu } from "../export/menu";
 import { makeHelp } from "../help/help";
 import { mountLandmarks } from "../landmarks/list";
@@ -45,7 +45,7 @@ export function mountShell(root: HTMLElement, page: Page): void {
   mountLandmarks(landmarks, page);
   mountProgress(work, page.app);
   mountContradiction(aside, page.app);
-  mountCrossing(root, page.app);
+  mountAnswerConflict(root, page.app);
   mountToasts(work, page.app);
   mountMosaic(parts.mosaic.body, page.app);
   mountOverview(parts.overview.body, page.app);

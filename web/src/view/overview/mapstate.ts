@@ -3,7 +3,7 @@ import type { AnswerRow, Question } from "../../model/messages";
 import { showAll, type MapView } from "../../model/pairmap";
 import type { Theme } from "../mosaic/theme";
 
-export interface Sight {
+export interface MapState {
   /** Frames of the source, by their places among the usable ones. */
   numbers: readonly number[];
   placeOf: ReadonlyMap<number, number>;
@@ -16,7 +16,7 @@ export interface Sight {
   theme: Theme;
 }
 
-export function firstSight(): Sight {
+export function firstMapState(): MapState {
   return {
     numbers: [],
     placeOf: new Map(),

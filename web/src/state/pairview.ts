@@ -28,7 +28,7 @@ const ROOM_FOR_ELLIPSE = 0.35;
 /** How much of a panel counts as well in view. */
 const WELL_IN_VIEW = 0.8;
 
-export class Sight {
+export class PairView {
   readonly viewport = new Cell<Viewport>({ zoom: 1, centre: { x: 0, y: 0 }, slack: { x: 0, y: 0 } });
   readonly comparison = new Cell<Comparison>("side by side");
   readonly isBlinking = new Cell(false);
@@ -98,7 +98,7 @@ export class Sight {
     this.viewport.set(pan(this.viewport.value, by, alone || !this.isCoupled.value ? side : null));
   }
 
-  /** Have a point seen: in the middle if it is out of sight, otherwise leave it where it is. */
+  /** Have a point seen: in the middle if it is out of view, otherwise leave it where it is. */
   reveal(side: Side, point: Point, at: Point = this.#middle()): void {
     const onScreen = apply(this.screenFrom(side), point);
     if (this.#isWellInView(onScreen)) return;
@@ -112,7 +112,7 @@ export class Sight {
     const at = apply(this.screenFrom(side), point);
     const { width, height } = this.panel.value;
     const reach = ellipseOf(through(side === "i" ? this.#pose : IDENTITY, covariance)).along;
-    // Less where the partner might then be out of sight.
+    // Less where the partner might then be out of view.
     const zoom = Math.min(1, (ROOM_FOR_ELLIPSE * Math.min(width, height)) / reach);
     const before = this.#before ?? { viewport: this.viewport.value, isFitted: this.#isFitted };
     if (this.viewport.value.zoom >= zoom) return this.reveal(other(side), partner, at);

@@ -3,7 +3,7 @@ import { areaOf, type Quads } from "../../model/mosaic";
 import { Levels, type Level } from "../../model/mosaiclevels";
 import { measureMask, type Mask } from "../../model/mosaicmask";
 import { readPixels } from "./decoding";
-import type { Opening } from "./orders";
+import type { Opening } from "./paintmessages";
 
 /** Px of all small pictures, four bytes each and a third more for the smaller sizes; they are reduced to fit. */
 const MOST_SMALL_PX = 8e6;
@@ -15,7 +15,7 @@ const COARSE = 1.3;
 /** Pixels of a frame that must be seen for that. */
 const FEWEST_SEEN = 600;
 
-export interface Album {
+export interface FramePictures {
   /** Where the pictures show the scene; null where they do so everywhere. */
   readonly mask: Mask | null;
   /** The picture of a frame, for a width on the screen; null where it is not here yet. */
@@ -25,11 +25,11 @@ export interface Album {
   close(): void;
 }
 
-export function openAlbum(
+export function openFramePictures(
   { sheets, frame, sheetAddresses, maskAddress, frameAddresses }: Opening,
   arrived: () => void,
   failed: (explanation: string) => void,
-): Album {
+): FramePictures {
   const usable = frameAddresses.length;
   const reduction = Math.min(1, Math.sqrt(MOST_SMALL_PX / (usable * sheets.width * sheets.height)));
   const small = { width: Math.floor(sheets.width * reduction), height: Math.floor(sheets.height * reduction) };
