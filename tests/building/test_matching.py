@@ -60,7 +60,7 @@ def test_dull_frames_are_registered_by_all_pixels(tmp_path, clear):
     assert len(trials) == 2
     assert all("chance" in answer.reason for answer in answers)
     assert not preparation.start.part.any()
-    assert sequence.truth_error(preparation.start.mosaic_from_frame, preparation.used).rms < 0.5
+    assert sequence.truth_error(preparation.start.mosaic_from_frame, preparation.numbers.used).rms < 0.5
 
 
 @pytest.mark.parametrize(("registration", "word"), [("dense", "chance"), ("keypoints", "matches agree")])

@@ -15,6 +15,7 @@ from smalti.building.build_results import Delivered, judge_links, keep_result, p
 from smalti.building.source_questions import Questions
 from smalti.engine.links import linear_part
 from smalti.errors import ProjectError
+from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.homographies import apply_map, family_named
 from smalti.geometry.lens import Lens
 from smalti.project.entries import FrameEntry, Role
@@ -26,6 +27,7 @@ from tests.worlds import OUTLINE, measured, spread_points
 
 ASIDE = 4
 USED = [n for n in range(14) if n != ASIDE]
+NUMBERS = FrameNumbers(tuple(USED))
 CHAIN = [Pair(n, n + 1) for n in range(12)]
 LOOPS = [Pair(0, 11), Pair(1, 10), Pair(3, 8)]
 CENTRE = OUTLINE.centre[None]
@@ -51,15 +53,15 @@ def finished(folder: Path, chain: Sequence[Pair], loops: Sequence[Pair], family:
     project.store.keep_facts(width=120, height=80)
     frames = [FrameEntry(n, f"{n}.png", "too blurred" if n == ASIDE else "") for n in range(14)]
     project.store.keep_frames(frames)
-    questions = Questions(project.store, lambda role: Camera(), USED)
+    questions = Questions(project.store, lambda role: Camera(), NUMBERS)
     records = [questions.ask(pair, Role.CHAIN).landmarks for pair in chain]
     start = ActiveLoop.start(13, OUTLINE, records, family=family_named(family), lens=Lens(OUTLINE))
     loop = start.replay(questions.ask(pair, Role.LOOP) for pair in loops)
     delivered = Delivered.of(loop)
-    placements = place_frames(start.mosaic_from_frame, delivered, USED)
+    placements = place_frames(start.mosaic_from_frame, delivered, NUMBERS)
     placements += place_asides(frames, placements, questions, loop.lens)
-    links = judge_links(delivered, loop.landmarks, USED)
-    keep_result(project, placements, links, project.store.revision, **summarise(start, loop, delivered, USED))
+    links = judge_links(delivered, loop.landmarks, NUMBERS)
+    keep_result(project, placements, links, project.store.revision, **summarise(start, loop, delivered, NUMBERS))
     return project
 
 

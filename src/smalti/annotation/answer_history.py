@@ -14,6 +14,7 @@ from smalti.annotation.opening import Opened
 from smalti.annotation.session_state import AnyLoop, Surprise, surprise_of
 from smalti.building.preparation import Preparation
 from smalti.errors import PairError
+from smalti.frame_numbers import FrameNumbers
 from smalti.progress import Progress, Silence
 from smalti.project.entries import AnswerEntry, FrameEntry, History, Role
 from smalti.records import Answer, Author, Pair, Verdict
@@ -164,9 +165,9 @@ class AnswerHistory:
         return self.state_history.now.loop
 
     @property
-    def used(self) -> tuple[int, ...]:
-        """The numbers of the frames that the engine knows."""
-        return self.preparation.used
+    def numbers(self) -> FrameNumbers:
+        """The frames that the engine knows."""
+        return self.preparation.numbers
 
     @property
     def frames(self) -> tuple[FrameEntry, ...]:
@@ -197,22 +198,20 @@ class AnswerHistory:
         for number in (pair.i, pair.j):
             if number >= len(self.frames):
                 raise PairError(f"pair {pair}: the sequence has frames 0 to {len(self.frames) - 1} only")
-            if number not in self._place:
+            if number not in self.numbers:
                 reason = self.frames[number].reason
                 raise PairError(f"frame {number} was set aside ({reason}): ask about one of its neighbours")
-        return Pair(self._place[pair.i], self._place[pair.j])
+        return self.numbers.pair_in_engine(pair)
 
     def outer(self, pair: Pair) -> Pair:
         """Return a pair of the engine's in the numbers of the source."""
-        return Pair(self.used[pair.i], self.used[pair.j])
+        return self.numbers.pair_in_source(pair)
 
     def answers(self) -> list[AnswerEntry]:
         """Return the answers in force between frames that the engine knows."""
-        return [entry for entry in self.history.answers if {entry.answer.pair.i, entry.answer.pair.j} <= self._known]
+        return [entry for entry in self.history.answers if self.numbers.knows(entry.answer.pair)]
 
     def _begin(self) -> None:
-        self._place = {number: n for n, number in enumerate(self.used)}
-        self._known = set(self.used)
         self._laid_on = self._ground()
         start = priced(self.preparation.start, self.history.answers)
         self.state_history = StateHistory(start, self._store.fact("predicted_px_after", {}))

@@ -13,6 +13,7 @@ from smalti.building.source_questions import Questions
 from smalti.engine.camera_priors import KINDS
 from smalti.engine.estimate import refine_on_landmarks
 from smalti.engine.links import map_in_pixels
+from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.homographies import apply_map, normalise
 from smalti.geometry.lens import Lens
 from smalti.paper.paper_loop import PaperLoop
@@ -63,7 +64,7 @@ class Delivered:
         )
 
 
-def place_frames(by_chain: Homographies, delivered: Delivered, used: Sequence[int]) -> list[Placement]:
+def place_frames(by_chain: Homographies, delivered: Delivered, numbers: FrameNumbers) -> list[Placement]:
     """Return where the usable frames lie, by the chain alone and at last; frames that nothing joins lie nowhere."""
     seen = by_chain.copy()
     for part, reference in enumerate(delivered.references):
@@ -71,7 +72,7 @@ def place_frames(by_chain: Homographies, delivered: Delivered, used: Sequence[in
         seen[own] = delivered.maps[reference] @ np.linalg.inv(by_chain[reference]) @ by_chain[own]
     seen, sizes = normalise(seen), np.bincount(delivered.part)
     return [
-        Placement(used[n], int(part), seen[n], delivered.maps[n], float(delivered.sigma_px[n]))
+        Placement(numbers.in_source(n), int(part), seen[n], delivered.maps[n], float(delivered.sigma_px[n]))
         for n, part in enumerate(delivered.part)
         if sizes[part] > 1
     ]
@@ -101,7 +102,7 @@ def place_asides(
     return found
 
 
-def judge_links(delivered: Delivered, landmarks: Mapping[Pair, Landmarks], used: Sequence[int]) -> list[LinkEntry]:
+def judge_links(delivered: Delivered, landmarks: Mapping[Pair, Landmarks], numbers: FrameNumbers) -> list[LinkEntry]:
     """Return what the mosaics say of every yes between their frames."""
     entries = []
     for pair in sorted({*delivered.weights, *delivered.rejected}):
@@ -109,7 +110,7 @@ def judge_links(delivered: Delivered, landmarks: Mapping[Pair, Landmarks], used:
         joined = delivered.part[pair.i] == delivered.part[pair.j]
         entries.append(
             LinkEntry(
-                Pair(used[pair.i], used[pair.j]),
+                numbers.pair_in_source(pair),
                 LinkState.REJECTED if rejected else LinkState.ACCEPTED,
                 float(delivered.chi2[pair]) if joined else np.inf,
                 0.0 if rejected else delivered.weights[pair],
@@ -149,7 +150,7 @@ def left_out_px(loop: ActiveLoop | PaperLoop) -> float | None:
 
 
 def summarise(
-    start: ActiveLoop | PaperLoop, loop: ActiveLoop | PaperLoop, delivered: Delivered, used: Sequence[int]
+    start: ActiveLoop | PaperLoop, loop: ActiveLoop | PaperLoop, delivered: Delivered, numbers: FrameNumbers
 ) -> dict[str, object]:
     """Return the facts of a build that `info` and the report tell."""
     sizes = np.bincount(delivered.part)
@@ -160,9 +161,9 @@ def summarise(
         "error_bound_px": loop.error_bound_px,
         # A matcher is asked until there is a reason to stop, a person until it is enough.
         "stopped": str(loop.stop_reason() or "person"),
-        "references": [used[frame] for part, frame in enumerate(delivered.references) if sizes[part] > 1],
-        "breaks": _breaks(start.part, used),
-        "unjoined": _breaks(delivered.part, used),
+        "references": [numbers.in_source(frame) for part, frame in enumerate(delivered.references) if sizes[part] > 1],
+        "breaks": _breaks(start.part, numbers),
+        "unjoined": _breaks(delivered.part, numbers),
     }
     if isinstance(loop, PaperLoop):
         as_stated = dict.fromkeys(("chain", "matcher", "person"), 1.0)
@@ -200,9 +201,9 @@ def keep_result(
     store.keep_result(placements, links, finished_after=revision, **facts)
 
 
-def _breaks(part: NDArray[np.int64], used: Sequence[int]) -> list[list[int]]:
+def _breaks(part: NDArray[np.int64], numbers: FrameNumbers) -> list[list[int]]:
     """Return the consecutive frames that lie on different mosaics."""
-    return [[used[n], used[n + 1]] for n in np.flatnonzero(np.diff(part)).tolist()]
+    return [[numbers.in_source(n), numbers.in_source(n + 1)] for n in np.flatnonzero(np.diff(part)).tolist()]
 
 
 def _rms(maps: Homographies, records: Sequence[Landmarks], lens: Lens) -> float | None:

@@ -45,19 +45,19 @@ def deliver(
     `revision` is that of the log when the loop was in this state, by default now: people may go on answering meanwhile.
     """
     revision = project.store.revision if revision is None else revision
-    start, questions, used = preparation.start, preparation.questions, preparation.used
+    start, questions, numbers = preparation.start, preparation.questions, preparation.numbers
     with timed(project, "finish"):
         delivered = Delivered.of(loop)
-        placements = place_frames(start.mosaic_from_frame, delivered, used)
+        placements = place_frames(start.mosaic_from_frame, delivered, numbers)
         placements += place_asides(preparation.frames, placements, questions, delivered.lens)
         keep_result(
             project,
             placements,
-            judge_links(delivered, loop.landmarks, used),
+            judge_links(delivered, loop.landmarks, numbers),
             revision,
             chain_error_px=chain_error_px(start, loop, delivered),
             left_out_px=left_out_px(loop),
-            **summarise(start, loop, delivered, used),
+            **summarise(start, loop, delivered, numbers),
         )
         write_tables(project)
     with timed(project, "render"):

@@ -16,6 +16,7 @@ from smalti.agents.agent import Agent, Anywhere, Consultation
 from smalti.agents.matcher import CallableAgent, DenseAgent, KeypointAgent, Matcher
 from smalti.building.build_settings import Registration
 from smalti.engine.links import map_in_pixels
+from smalti.frame_numbers import FrameNumbers
 from smalti.frames.field_of_view import read_mask
 from smalti.frames.pixels import in_gray
 from smalti.frames.source import FrameSource
@@ -79,7 +80,11 @@ class Matchers:
 
 
 def choose_matchers(
-    project: Project, frame_views: FrameViews, matcher: Matcher | None, registration: Registration, used: Sequence[int]
+    project: Project,
+    frame_views: FrameViews,
+    matcher: Matcher | None,
+    registration: Registration,
+    numbers: FrameNumbers,
 ) -> Matchers:
     """Return a matcher of the user's, or those that serve this sequence best."""
     if matcher is not None:
@@ -91,7 +96,7 @@ def choose_matchers(
         return Matchers(keypoints, keypoints, KEYPOINTS)
     if registration == "dense":
         return Matchers(Consultation([dense, Anywhere(dense)]), dense, PIXELS, is_dense=True)
-    by_keypoints, by_pixels = _trials(project, keypoints, dense, used)
+    by_keypoints, by_pixels = _trials(project, keypoints, dense, numbers.used)
     if by_pixels is None or not by_pixels.is_better_than(by_keypoints):
         near = Consultation([keypoints, dense, Anywhere(dense)])
         return Matchers(near, keypoints if by_pixels is None else Consultation([keypoints, dense]), KEYPOINTS)

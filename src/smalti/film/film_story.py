@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from smalti.engine.estimate import Estimate
 from smalti.errors import ProjectError
+from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.homographies import normalise, project_points
 from smalti.geometry.lens import Lens
 from smalti.project.entries import Placement
@@ -45,8 +46,7 @@ def tell_story(project: Project, part: int, most_steps: int) -> Story:
     numbers = tuple(placement.number for placement in placements)
     finished = np.array([placement.final for placement in placements])
     state = state_of(project)
-    place = {number: n for n, number in enumerate(state.used)}
-    own = {place[number] for number in numbers if number in place}
+    own = {state.numbers.in_engine(number) for number in numbers if number in state.numbers}
     loop = state.loop
     accepted = [
         answer
@@ -56,15 +56,15 @@ def tell_story(project: Project, part: int, most_steps: int) -> Story:
         and answer.pair.i in own
         and answer.pair.j in own
     ]
-    among = {place[number]: n for n, number in enumerate(numbers) if number in place}
+    among = {state.numbers.in_engine(number): n for n, number in enumerate(numbers) if number in state.numbers}
     told = [Pair(among[answer.pair.i], among[answer.pair.j]) for answer in accepted]
     records = [answer.of_pair(pair).landmarks for answer, pair in zip(accepted, told, strict=True)]
     residuals = LoopResiduals([record for record in records if record is not None], project.lens)
-    reference = place[project.store.fact("references")[part]]
+    reference = state.numbers.in_engine(project.store.fact("references")[part])
     states = []
     for count in [0, *spread_answers(len(accepted), most_steps)]:
         estimate = state.start.replay(accepted[:count]).estimate
-        maps, is_placed = _seen_from(estimate, reference, numbers, place, finished)
+        maps, is_placed = _seen_from(estimate, reference, numbers, state.numbers, finished)
         newest = told[count - 1] if count else None
         states.append(State(maps, is_placed, count, newest, residuals.rms_px(maps, is_placed)))
     everywhere = np.ones(len(finished), dtype=np.bool_)
@@ -100,21 +100,21 @@ def _seen_from(
     estimate: Estimate,
     reference: int,
     numbers: Sequence[int],
-    place: Mapping[int, int],
+    usable: FrameNumbers,
     finished: Homographies,
 ) -> tuple[Homographies, NDArray[np.bool_]]:
     """Return the maps (n, 3, 3) of frames in the finished mosaic's coordinates, and which are joined to the reference.
 
     A frame that was set aside goes with the nearest one that is not.
     """
-    known = [n for n, number in enumerate(numbers) if number in place]
+    known = [n for n, number in enumerate(numbers) if number in usable]
     at = np.array([numbers[n] for n in known])
-    at_reference = known[[place[numbers[n]] for n in known].index(reference)]
+    at_reference = known[[usable.in_engine(numbers[n]) for n in known].index(reference)]
     maps, is_placed = finished.copy(), np.zeros(len(numbers), dtype=np.bool_)
     to_finished = finished[at_reference] @ np.linalg.inv(estimate.mosaic_from_frame[reference])
     for n, number in enumerate(numbers):
         nearest = known[int(np.argmin(np.abs(at - number)))]
-        frame = place[numbers[nearest]]
+        frame = usable.in_engine(numbers[nearest])
         own = to_finished @ estimate.mosaic_from_frame[frame]
         maps[n] = own @ np.linalg.inv(finished[nearest]) @ finished[n]
         is_placed[n] = estimate.part[frame] == estimate.part[reference]

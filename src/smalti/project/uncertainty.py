@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from smalti.active_loop import ActiveLoop
 from smalti.engine.estimate import Estimate, refine_on_landmarks
 from smalti.errors import ProjectError
+from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.homographies import family_named
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
-from smalti.project.entries import Role
+from smalti.project.entries import Role, number_usable
 from smalti.project.project import Project
-from smalti.records import Answer, Pair, Points
+from smalti.records import Answer, Points
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,15 +53,17 @@ class Uncertainty:
             # Haralick's covariance of the centres is kept; what is known of other points is not.
             return cls(part, relative_to, {n: _constant(one.sigma_px) for n, one in placed.items()}, project.lens)
         state = state_of(project) if state is None else state
-        place = {number: n for n, number in enumerate(state.used)}
+        numbers = state.numbers
         beside = {}
         for answer in state.asides:
             if answer.landmarks is not None:
                 one, other = answer.pair.i, answer.pair.j
-                beside[one if one not in place else other] = other if one not in place else one
+                beside[one if one not in numbers else other] = other if one not in numbers else one
         nearest = beside.get(relative_to, relative_to)
-        forms = _in_pixels(state.final.conservative_covariance.spread_relative_to(place[nearest]), project.outline)
-        spread = {number: forms[place[beside.get(number, number)]] for number in sorted(placed)}
+        forms = _in_pixels(
+            state.final.conservative_covariance.spread_relative_to(numbers.in_engine(nearest)), project.outline
+        )
+        spread = {number: forms[numbers.in_engine(beside.get(number, number))] for number in sorted(placed)}
         return cls(part, relative_to, spread, project.lens)
 
     def at(self, number: int, points: Points) -> NDArray[np.float64]:
@@ -98,7 +101,7 @@ def _in_pixels(forms: NDArray[np.float64], outline: Outline) -> NDArray[np.float
 class FinishedState:
     """The chain alone, and what was answered since, in the numbers of the engine."""
 
-    used: tuple[int, ...]  # numbers in the source of the frames that the engine knows
+    numbers: FrameNumbers
     start: ActiveLoop
     answers: tuple[Answer, ...]  # in the order in which they were given
     asides: tuple[Answer, ...]  # of frames that were set aside, in the numbers of the source
@@ -127,8 +130,7 @@ def state_of(project: Project) -> FinishedState:
             f"{project.folder}: its mosaic was made by the paper's method, which keeps no states; build it with "
             "--method smalti for a film or a map of the uncertainty"
         )
-    used = tuple(frame.number for frame in project.frames if not frame.reason)
-    place = {number: n for n, number in enumerate(used)}
+    numbers = number_usable(project.frames)
     references = project.store.fact("references")
     chain, answers, asides = [], [], []
     # With a smaller budget than before, the mosaic is made by the first of the answers only.
@@ -137,19 +139,19 @@ def state_of(project: Project) -> FinishedState:
         pair = entry.answer.pair
         if entry.role is Role.ASIDE:
             asides.append(entry.answer)
-        elif pair.i in place and pair.j in place and (pair in counted or entry.answer.landmarks is None):
-            answer = entry.answer.of_pair(Pair(place[pair.i], place[pair.j]))
+        elif numbers.knows(pair) and (pair in counted or entry.answer.landmarks is None):
+            answer = entry.answer.of_pair(numbers.pair_in_engine(pair))
             if entry.role is Role.LOOP:
                 answers.append(answer)
             elif answer.landmarks is not None:
                 chain.append(answer.landmarks)
     start = ActiveLoop.start(
-        len(used),
+        len(numbers),
         project.outline,
         chain,
         family=family_named(family),
-        reference=place[references[0]] if references else "auto",
+        reference=numbers.in_engine(references[0]) if references else "auto",
     )
     known = {landmarks.pair for landmarks in chain}
     loops = tuple(answer for answer in answers if answer.pair not in known)
-    return FinishedState(used, start, loops, tuple(asides))
+    return FinishedState(numbers, start, loops, tuple(asides))
