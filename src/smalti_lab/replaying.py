@@ -24,6 +24,7 @@ from smalti.overlap.external_model import ExternalModel
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.progress import Progress, Silence, Step as OnStep
 from smalti.project.entries import Role, number_usable
+from smalti.project.facts import Outcome, RegistrationFacts
 from smalti.project.project import Project
 from smalti.records import Answer, Homographies, Pair, PairNumbers, Points, Verdict
 from smalti.suggestion.strategy import Strategy
@@ -182,18 +183,20 @@ def recollect(project: Project) -> Recollection:
             "annotate as before, which computes them"
         )
     questions = Questions(project.store, lambda role: _Nobody(project.folder), numbers)
-    longest_tie = LONGEST_TIE if project.store.fact("registered_by") == PIXELS else 0
+    registration = project.store.fact(RegistrationFacts)
+    longest_tie = LONGEST_TIE if registration is not None and registration.method == PIXELS else 0
     chain = register_chain(len(numbers), project.outline, questions.ask, 2 * len(numbers), longest_tie)
     joined = {landmarks.pair for landmarks in chain.links}
     answers = tuple(answer for answer in questions.given(Role.LOOP) if answer.pair not in joined)
     if not answers:
         raise ProjectError(f"{project.folder}: no question was answered yet; there is nothing to replay")
+    outcome = project.store.fact(Outcome)
     start = ActiveLoop.start(
         len(numbers),
         project.outline,
         chain.links,
         external=WeightedSignatures(appearance),
-        family=family_named(project.store.fact("family") or PROJECTIVE.name),
+        family=PROJECTIVE if outcome is None else family_named(outcome.family),
         only=as_numbers(answer.pair for answer in answers),
     )
     return Recollection(numbers, start, WeightedSignatures(appearance), answers, questions.asking(Role.LOOP))

@@ -17,6 +17,7 @@ from smalti.errors import PairError
 from smalti.frame_numbers import FrameNumbers
 from smalti.progress import Progress, Silence
 from smalti.project.entries import AnswerEntry, FrameEntry, History, Role
+from smalti.project.facts import PredictedErrors
 from smalti.records import Answer, Author, Pair, Verdict
 from smalti.suggestion.strategy import Smalti
 
@@ -186,7 +187,7 @@ class AnswerHistory:
 
     def keep_predictions(self) -> None:
         """Keep the errors that were predicted, to be shown again without being computed again."""
-        self._store.keep_facts(predicted_px_after=self.state_history.predicted_px)
+        self._store.keep_fact(PredictedErrors(self.state_history.predicted_px))
 
     def role_of(self, pair: Pair) -> Role:
         """Return the role in which an answer on this pair counts."""
@@ -214,7 +215,8 @@ class AnswerHistory:
     def _begin(self) -> None:
         self._laid_on = self._ground()
         start = priced(self.preparation.start, self.history.answers)
-        self.state_history = StateHistory(start, self._store.fact("predicted_px_after", {}))
+        predicted = self._store.fact(PredictedErrors)
+        self.state_history = StateHistory(start, {} if predicted is None else predicted.px)
 
     def _ground(self) -> tuple[int, ...]:
         """Return the places in the log of the answers that the chain is made of."""

@@ -18,7 +18,7 @@ from smalti.agents.agent import Agent
 from smalti.agents.matcher import Matcher
 from smalti.appearance.patch_words import grid_signatures
 from smalti.appearance.visual_words import signatures_of
-from smalti.building.build_settings import BuildSettings, Registration
+from smalti.building.build_settings import BuildSettings
 from smalti.building.chain import Chain, register_chain
 from smalti.building.matcher_choice import FrameViews, Matchers, choose_matchers
 from smalti.building.source_questions import Questions
@@ -34,6 +34,7 @@ from smalti.paper.paper_loop import PaperLoop
 from smalti.progress import Progress, Step
 from smalti.project.array_cache import Cache
 from smalti.project.entries import FrameEntry, Role, number_usable
+from smalti.project.facts import FieldOfView, Registration, RegistrationFacts
 from smalti.project.project import Project
 from smalti.records import Answer, Expectation, Pair
 from smalti.registration.keypoints import NO_KEYPOINTS, Keypoints, find_keypoints
@@ -71,11 +72,10 @@ def prepare(
         frames = _read(project, source, frame_views, progress)
         numbers = number_usable(frames)
     with timed(project, "chain"):
-        matchers = choose_matchers(
-            project, frame_views, matcher, _registration(project, settings.registration), numbers
-        )
+        asked = _registration(project, settings.registration)
+        matchers = choose_matchers(project, frame_views, matcher, asked, numbers)
         questions = Questions(project.store, matchers.of_role, numbers)
-        project.store.keep_facts(registered_by=matchers.name)
+        project.store.keep_fact(RegistrationFacts(asked, matchers.name))
         longest_tie = LONGEST_TIE if matchers.is_dense else 0
         chain = _register(project, questions, len(numbers), progress, longest_tie)
     with timed(project, "appearance"):
@@ -96,7 +96,7 @@ def timed(project: Project, stage: str) -> Iterator[None]:
 
 def _read(project: Project, source: FrameSource, frame_views: FrameViews, progress: Progress) -> list[FrameEntry]:
     store, cache = project.store, project.cache
-    if not store.fact("mask_is_known"):
+    if store.fact(FieldOfView) is None:
         project.keep_mask(frame_views.field)
     frames = store.frames()
     if not frames or not all(cache.has_keypoints(frame.number) for frame in frames):
@@ -112,10 +112,12 @@ def _read(project: Project, source: FrameSource, frame_views: FrameViews, progre
 
 def _registration(project: Project, asked: Registration) -> Registration:
     """Return how pairs are registered: as asked for, or as before; a project from before there was a choice stays."""
-    if asked == "auto":
-        asked = project.store.fact("registration") or ("keypoints" if project.store.answers() else "auto")
-    project.store.keep_facts(registration=asked)
-    return asked
+    if asked != "auto":
+        return asked
+    before = project.store.fact(RegistrationFacts)
+    if before is not None:
+        return before.asked
+    return "keypoints" if project.store.answers() else "auto"
 
 
 def _register(project: Project, questions: Questions, frames: int, progress: Progress, longest_tie: int) -> Chain:

@@ -60,7 +60,7 @@ def tell_story(project: Project, part: int, most_steps: int) -> Story:
     told = [Pair(among[answer.pair.i], among[answer.pair.j]) for answer in accepted]
     records = [answer.of_pair(pair).landmarks for answer, pair in zip(accepted, told, strict=True)]
     residuals = LoopResiduals([record for record in records if record is not None], project.lens)
-    reference = state.numbers.in_engine(project.store.fact("references")[part])
+    reference = state.numbers.in_engine(project.outcome.references[part])
     states = []
     for count in [0, *spread_answers(len(accepted), most_steps)]:
         estimate = state.start.replay(accepted[:count]).estimate

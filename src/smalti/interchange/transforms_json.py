@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ def write_transforms(
     frames: Iterable[FrameTransform],
     *,
     size: tuple[int, int],
-    references: list[int],
+    references: Sequence[int],
     apart: dict[int, str],
     lens: Lens | None = None,
 ) -> None:
@@ -51,7 +51,7 @@ def write_transforms(
         "frame_width": size[0],
         "frame_height": size[1],
         "lens": None if lens is None else lens.record,
-        "reference_frames": references,
+        "reference_frames": list(references),
         "frames": [
             {
                 "frame": frame.number,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ class Database:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connection = _connect(path)
+        # A project that is dropped without being closed must not leave its file open.
+        self._close = weakref.finalize(self, self._connection.close)
         # Reentrant: who writes may read within the transaction. Others must not, they would see half of it.
         self._lock = threading.RLock()
 
@@ -67,17 +70,20 @@ class Database:
     def close(self) -> None:
         """Let go of the file."""
         with self._lock:
-            self._connection.close()
+            self._close()
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    try:
-        # Without an isolation level transactions begin where `writing` says, and nowhere else.
-        connection = sqlite3.connect(path, PATIENCE_SECONDS, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-    except sqlite3.DatabaseError as error:
-        raise _refusal(path, error) from None
+    with ExitStack() as stack:
+        try:
+            # Without an isolation level transactions begin where `writing` says, and nowhere else.
+            connection = sqlite3.connect(path, timeout=PATIENCE_SECONDS, isolation_level=None, check_same_thread=False)
+            stack.callback(connection.close)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+        except sqlite3.DatabaseError as error:
+            raise _refusal(path, error) from None
+        stack.pop_all()
     return connection
 
 

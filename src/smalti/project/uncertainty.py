@@ -43,13 +43,13 @@ class Uncertainty:
         if not placed:
             raise ProjectError(f"{project.folder}: has no mosaic of part {part}; it has {project.parts} in all, from 0")
         if relative_to is None:
-            relative_to = int(project.store.fact("references")[part])
+            relative_to = project.outcome.references[part]
         if relative_to not in placed:
             raise ProjectError(
                 f"{project.folder}: frame {relative_to} is not on the mosaic of part {part}; name one that is, "
                 f"such as {min(placed)}"
             )
-        if project.store.fact("method") == "paper" and relative_to == int(project.store.fact("references")[part]):
+        if project.outcome.method == "paper" and relative_to == project.outcome.references[part]:
             # Haralick's covariance of the centres is kept; what is known of other points is not.
             return cls(part, relative_to, {n: _constant(one.sigma_px) for n, one in placed.items()}, project.lens)
         state = state_of(project) if state is None else state
@@ -119,19 +119,13 @@ class FinishedState:
 
 def state_of(project: Project) -> FinishedState:
     """Compute the state of a finished project again: it is a function of its answers."""
-    family = project.store.fact("family")
-    if family is None:
-        raise ProjectError(
-            f"{project.folder}: its mosaic was computed by an older Smalti; run the same smalti build command again, "
-            "which keeps all answers"
-        )
-    if project.store.fact("method") == "paper":
+    outcome = project.outcome
+    if outcome.method == "paper":
         raise ProjectError(
             f"{project.folder}: its mosaic was made by the paper's method, which keeps no states; build it with "
             "--method smalti for a film or a map of the uncertainty"
         )
     numbers = number_usable(project.frames)
-    references = project.store.fact("references")
     chain, answers, asides = [], [], []
     # With a smaller budget than before, the mosaic is made by the first of the answers only.
     counted = {link.pair for link in project.links}
@@ -149,8 +143,8 @@ def state_of(project: Project) -> FinishedState:
         len(numbers),
         project.outline,
         chain,
-        family=family_named(family),
-        reference=numbers.in_engine(references[0]) if references else "auto",
+        family=family_named(outcome.family),
+        reference=numbers.in_engine(outcome.references[0]) if outcome.references else "auto",
     )
     known = {landmarks.pair for landmarks in chain}
     loops = tuple(answer for answer in answers if answer.pair not in known)

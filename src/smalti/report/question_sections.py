@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import asdict
 
 import numpy as np
 
@@ -98,7 +99,7 @@ def _draw_summary(findings: Findings) -> Markup:
 
 
 def _say_end(findings: Findings) -> str:
-    reason = findings.facts["stopped"]
+    reason = findings.outcome.stopped
     lighter = sum(link.weight < LIGHT for link in findings.links.values() if link.state is LinkState.ACCEPTED)
     weights = f" {count(lighter, 'accepted link')} fit so badly that they count less than half." if lighter else ""
     return f"The engine stopped asking because {STOPPED.get(reason, reason)}.{_say_noise(findings)}{weights}"
@@ -106,7 +107,7 @@ def _say_end(findings: Findings) -> str:
 
 def _say_noise(findings: Findings) -> str:
     """Say how noisy each kind of link turned out to be."""
-    noise = findings.facts["noise"]
+    noise = asdict(findings.outcome.noise)
     kinds = {"chain": "links of the chain", "matcher": "the matcher's other links", "person": "links of people"}
     found = {
         _noise_of(entry) for entry in findings.answers if entry.answer.landmarks is not None and entry.role in NOISY
@@ -226,10 +227,10 @@ def draw_rejected(findings: Findings) -> Markup:
 
 def draw_breaks(findings: Findings) -> Markup:
     """Tell where the chain broke beyond bridging, and whether answers joined the two sides."""
-    breaks = [Pair(*pair) for pair in findings.facts["breaks"]]
+    breaks = findings.outcome.breaks
     if not breaks:
         return Markup()
-    unjoined = {Pair(*pair) for pair in findings.facts["unjoined"]}
+    unjoined = findings.outcome.unjoined
     told = join(
         element(
             "p",
