@@ -16,9 +16,11 @@ from smalti.building.source_questions import Questions
 from smalti.errors import ProjectError, UnknownNameError, UsageError
 from smalti.frame_numbers import FrameNumbers
 from smalti.frames.source import open_source
+from smalti.frames.source_settings import SourceSettings
 from smalti.geometry.linear_maps import apply, compose, invert, square
 from smalti.progress import Silence
 from smalti.project.entries import AnswerEntry, FrameEntry, Role
+from smalti.project.facts import Binding, RegistrationFacts
 from smalti.project.project import Project
 from smalti.project.project_lock import ProjectLock
 from smalti.records import Answer, Author, Pair, Suggestion, Verdict
@@ -35,7 +37,7 @@ USED = tuple(n for n in range(FRAMES) if n != ASIDE)
 ANSWERS = [(1, 6, "unsure"), (3, 8, "yes"), (0, 5, "no"), (2, 9, "yes"), (1, 10, "yes"), (0, 11, "yes")]
 """Numbers of the engine, which does not know frame 4."""
 
-BINDING = {"source": {"every": 1, "start": None, "end": None, "max_size": None}, "mask": "none", "seed": 0}
+BINDING = Binding(SourceSettings(), mask="none", seed=0, matcher="keypoints")
 
 
 class Witness:
@@ -66,7 +68,7 @@ def make_project(folder, *, answers=ANSWERS, dense=False, broken=(), author=Auth
         truth[:, :, 2] *= 0.15  # slow enough for checks over several frames
     store, witness = project.store, Witness(truth, broken)
     store.keep_frames(FrameEntry(n, f"{n}.png", "too dark" if n == ASIDE else "") for n in range(FRAMES))
-    store.keep_facts(registered_by="all pixels" if dense else "keypoints")
+    store.keep_fact(RegistrationFacts("auto", "all pixels" if dense else "keypoints"))
     questions = Questions(store, lambda role: witness, FrameNumbers(USED))
     longest = LONGEST_TIE if dense else 0
     register_chain(len(USED), project.outline, questions.ask, 2 * len(USED), longest)
