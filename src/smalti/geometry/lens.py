@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,17 @@ RIM_STEPS = 32
 
 NEWTON_STEPS = 12
 SETTLED = 1e-12
+
+
+class LensRecord(TypedDict):
+    """A lens in a file for other programs."""
+
+    model: str
+    k1: float
+    k2: float
+    centre: list[float]
+    unit_px: float
+    formula: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +104,7 @@ class Lens:
         return any(1.0 + at * (3.0 * self.k1 + 5.0 * at * self.k2) <= 0.0 for at in turning)
 
     @property
-    def record(self) -> dict[str, Any] | None:
+    def record(self) -> LensRecord | None:
         """What files tell other programs of it; None where it bends nothing."""
         if self.is_undistorted:
             return None

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from smalti.geometry.lens import Lens
 from smalti.interchange.atomic_files import write_text
@@ -46,7 +45,7 @@ def write_transforms(
 
     The maps take straight pixels; without a lens these are the ones that are seen.
     """
-    content: dict[str, Any] = {
+    content: dict[str, object] = {
         "convention": CONVENTION,
         "frame_width": size[0],
         "frame_height": size[1],

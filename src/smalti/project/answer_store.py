@@ -6,11 +6,11 @@ import sqlite3
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from smalti.errors import ChangedMeanwhileError, NothingToUndoError, PairError, ProjectError, SmaltiError
 from smalti.project.database import (
     LOG_COLUMNS,
+    Cell,
     Database,
     check_version,
     make_tables,
@@ -218,9 +218,9 @@ def _write_fact(connection: sqlite3.Connection, fact: Fact) -> None:
     connection.execute("INSERT OR REPLACE INTO fact VALUES (?, ?)", (fact.NAME, pack_fact(fact)))
 
 
-def _append(connection: sqlite3.Connection, act: Act, pair: Pair, when: float, **answer: Any) -> int:
+def _append(connection: sqlite3.Connection, act: Act, pair: Pair, when: float, **answer: Cell) -> int:
     # Only answers are given by the matcher too; all else is a person's.
-    row = {"act": act, "i": pair.i, "j": pair.j, "author": Author.PERSON, "time": when, **answer}
+    row: dict[str, Cell] = {"act": act, "i": pair.i, "j": pair.j, "author": Author.PERSON, "time": when, **answer}
     marks = ", ".join("?" * len(row))
     place = connection.execute(f"INSERT INTO log ({', '.join(row)}) VALUES ({marks})", (*row.values(),)).lastrowid
     assert place is not None

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import cv2
 import numpy as np
@@ -19,6 +19,9 @@ from smalti.errors import OutputError, ProjectError
 from smalti.geometry.linear_maps import square
 from smalti.project.entries import Act, AnswerEntry, LogEntry, Placement, Role
 from smalti.records import Answer, Author, Landmarks, Pair, Verdict
+
+Cell: TypeAlias = str | int | float | bytes | None
+"""A value in a table."""
 
 PATIENCE_SECONDS = 10.0
 """How long to wait while another process writes."""
@@ -173,7 +176,7 @@ def unpack_log_entry(row: tuple[Any, ...]) -> LogEntry:
     return LogEntry(place, Act.GIVE, pair, AnswerEntry(answer, Role(role), seconds, details, place, time))
 
 
-def pack_answer(entry: AnswerEntry) -> dict[str, Any]:
+def pack_answer(entry: AnswerEntry) -> dict[str, Cell]:
     """Return what an answer says, by the columns of the log."""
     answer = entry.answer
     return {
@@ -195,7 +198,7 @@ def unpack_placement(row: tuple[Any, ...]) -> Placement:
     return Placement(number, part, by_chain, _unpack(final, (3, 3)), sigma_px)
 
 
-def pack_placement(placement: Placement) -> tuple[Any, ...]:
+def pack_placement(placement: Placement) -> tuple[Cell, ...]:
     """Return the row of a placement."""
     maps = map(_pack, (placement.chain, placement.final))
     return (placement.number, placement.part, *maps, placement.sigma_px)

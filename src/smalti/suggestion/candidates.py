@@ -36,10 +36,7 @@ class CandidatePairs:
     @classmethod
     def of(cls, view: View) -> CandidatePairs:
         """Look for candidates."""
-        found: CandidatePairs | None = view.remembered.get("candidates")
-        if found is None:
-            found = view.remembered["candidates"] = cls._of(view)
-        return found
+        return view.once(cls._of)
 
     def expected_gain(self, view: View) -> ExpectedGain:
         """Find out what the candidates would teach."""

@@ -42,11 +42,8 @@ class Posterior:
     @classmethod
     def of(cls, view: View) -> Posterior:
         """Learn what looks are worth from pairs that are near in time and from pairs anywhere."""
-        learned: Learned | None = view.remembered.get("posterior")
-        if learned is None:
-            learned = view.remembered["posterior"] = cls._learn(view)
-        # A view that remembered itself would stay in memory, mosaic and all, until Python looks for such circles.
-        return cls(view, *learned)
+        # A view that kept itself would stay in memory, mosaic and all, until Python looks for such circles.
+        return cls(view, *view.once(cls._learn))
 
     @classmethod
     def _learn(cls, view: View) -> Learned:
