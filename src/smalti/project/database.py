@@ -35,6 +35,7 @@ class Database:
         self._connection = _connect(path)
         # A project that is dropped without being closed must not leave its file open.
         self._close = weakref.finalize(self, self._connection.close)
+        self._close.atexit = False  # a thread may still write when the program ends
         # Reentrant: who writes may read within the transaction. Others must not, they would see half of it.
         self._lock = threading.RLock()
 

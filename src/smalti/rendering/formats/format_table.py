@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import cv2
 import numpy as np
@@ -132,7 +132,7 @@ class _Chunks:
     pixels: NDArray[np.uint8]
 
 
-def _array(width: int, height: int) -> dict[str, Any]:
+def _array(width: int, height: int) -> dict[str, object]:
     """Return the metadata of a level, as Zarr 2 has them."""
     return {
         "zarr_format": 2,
@@ -147,7 +147,7 @@ def _array(width: int, height: int) -> dict[str, Any]:
     }
 
 
-def _describe(caption: Caption, levels: int) -> dict[str, Any]:
+def _describe(caption: Caption, levels: int) -> dict[str, object]:
     """Return the attributes of the group, as OME-NGFF 0.4 has them."""
     across, down = caption.pixel_sides_um or (1.0, 1.0)
     unit = {} if caption.pixel_sides_um is None else {"unit": "micrometer"}
@@ -155,7 +155,7 @@ def _describe(caption: Caption, levels: int) -> dict[str, Any]:
     datasets = []
     for level in range(levels):
         side = 2**level
-        placed: list[dict[str, Any]] = [{"type": "scale", "scale": [1.0, down * side, across * side]}]
+        placed: list[dict[str, object]] = [{"type": "scale", "scale": [1.0, down * side, across * side]}]
         if level > 0:
             # The centre of the first pixel is that of the pixels it is the mean of.
             shift = (side - 1) / 2
@@ -177,7 +177,7 @@ def _describe(caption: Caption, levels: int) -> dict[str, Any]:
     }
 
 
-def _write_json(target: Path, path: Path, content: dict[str, Any]) -> None:
+def _write_json(target: Path, path: Path, content: dict[str, object]) -> None:
     _write(target, path, json.dumps(content, indent=2).encode())
 
 
