@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from smalti.building.matcher_choice import Trials
 from smalti.frames.source_settings import SourceSettings
 from smalti.project.answer_store import FILE_NAME, Store
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkState, Role
-from smalti.project.facts import Binding, FieldOfView, Outcome, PredictedErrors, SourceFacts
+from smalti.project.facts import Binding, Fact, FieldOfView, Outcome, PredictedErrors, SourceFacts
 from smalti.records import Answer, Landmarks, Pair, Verdict
 from tests.project.entries import link, no, outcome, placement, unsure, yes
 
@@ -116,6 +117,12 @@ def test_facts_come_back_and_the_last_one_of_a_kind_counts(store):
         for fact in (source, numbers, FieldOfView(None)):
             assert again.fact(type(fact)) == again.known_fact(type(fact)) == fact
         assert again.fact(PredictedErrors) is None
+
+
+def test_every_kind_of_fact_has_a_row_of_its_own():
+    names = {kind.__qualname__: kind.NAME for kind in Fact.__subclasses__()}
+    assert Trials.__qualname__ in names
+    assert len(set(names.values())) == len(names)
 
 
 def test_a_fact_that_cannot_be_written_leaves_the_old_one(store):
