@@ -39,6 +39,7 @@ from smalti.building.build_settings import BuildSettings
 from smalti.building.preparation import Preparation, prepare
 from smalti.engine.links import fit_link, projected_and_rows
 from smalti.errors import UsageError
+from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.homographies import PROJECTIVE
 from smalti.geometry.lens import Lens
 from smalti.overlap.external_model import pairwise
@@ -147,14 +148,14 @@ def main() -> None:
                 chains.append(judge_chain(sequence, preparation, seed, time.perf_counter() - begin))
                 print(chains[-1], file=sys.stderr, flush=True)
                 for strategy in options.strategies:
-                    used, states = perform(strategy, sequence, preparation, project, seed, options.answers)
+                    numbers, states = perform(strategy, sequence, preparation, project, seed, options.answers)
                     tabled = [state for state in states if len(state.answers) in TABLED]
-                    rows += [measure(sequence, used, state, strategy, seed) for state in tabled]
+                    rows += [measure(sequence, numbers, state, strategy, seed) for state in tabled]
                     print(rows[-1], file=sys.stderr, flush=True)
                     if strategy == SMALTI and seed == options.seeds[0]:
                         for answers in (0, PICTURED):
                             name = f"mosaic-{disturbed:g}-{answers}.jpg"
-                            draw_mosaic(sequence, used, states[min(answers, len(states) - 1)], options.out / name)
+                            draw_mosaic(sequence, numbers, states[min(answers, len(states) - 1)], options.out / name)
                 attempts += count_attempts(sequence, preparation, seed)
                 project.close()
             write_csv(options.out / "chain.csv", [asdict(row) for row in chains])
@@ -194,7 +195,7 @@ def judge_chain(sequence: Recorded, preparation: Preparation, seed: int, seconds
     clear = sequence.disturbance == Disturbance.NONE
     by_pair = {}
     for landmarks in preparation.chain.links:
-        pair = Pair(preparation.used[landmarks.pair.i], preparation.used[landmarks.pair.j])
+        pair = preparation.numbers.pair_in_source(landmarks.pair)
         by_pair[pair] = link_error(sequence, landmarks.of_pair(pair))
     consecutive = [Pair(n, n + 1) for n in range(len(sequence) - 1) if clear[n] and clear[n + 1]]
     errors = np.array([by_pair[pair] for pair in consecutive if pair in by_pair])
@@ -203,7 +204,7 @@ def judge_chain(sequence: Recorded, preparation: Preparation, seed: int, seconds
         seed=seed,
         disturbed=sequence.settings.disturbed,
         usable=int(clear.sum()),
-        used=len(preparation.used),
+        used=len(preparation.numbers),
         pairs=len(consecutive),
         registered=len(errors),
         median_px=float(np.median(errors[:, 0])),
@@ -235,32 +236,32 @@ def link_error(sequence: Recorded, landmarks: Landmarks) -> tuple[float, float]:
 class InEngine:
     """A person who is asked in engine numbers."""
 
-    def __init__(self, person: SimulatedPerson, used: Sequence[int]) -> None:
-        self._person, self._used = person, used
+    def __init__(self, person: SimulatedPerson, numbers: FrameNumbers) -> None:
+        self._person, self._numbers = person, numbers
 
     def answer(self, pair: Pair) -> Answer:
         """Return the person's answer."""
-        return self._person.answer(Pair(self._used[pair.i], self._used[pair.j])).of_pair(pair)
+        return self._person.answer(self._numbers.pair_in_source(pair)).of_pair(pair)
 
 
 def perform(
     strategy: str, sequence: Recorded, preparation: Preparation, project: Project, seed: int, answers: int
-) -> tuple[list[int], list[Loop]]:
+) -> tuple[FrameNumbers, list[Loop]]:
     """Return the frames that a strategy knows, by source number, and the states after every answer."""
     disturbed = np.flatnonzero(sequence.disturbance != Disturbance.NONE)
     person = SimulatedPerson(sequence.points_in, sequence.field, disturbed.tolist(), seed=seed)
-    used = list(preparation.used)
+    numbers = preparation.numbers
     start: Loop
     if strategy == SMALTI:
         own = own_start(preparation)
         start = replace(own, setup=replace(own.setup, stop_rule=StopRule(answers)))
     else:
         joined = np.flatnonzero(preparation.start.part == 0).tolist()
-        place = {frame: n for n, frame in enumerate(joined)}
+        among = FrameNumbers(tuple(joined))
         chain = [
-            landmarks.of_pair(Pair(place[landmarks.pair.i], place[landmarks.pair.j]))
+            landmarks.of_pair(among.pair_in_engine(landmarks.pair))
             for landmarks in preparation.chain.links
-            if landmarks.pair.i in place and landmarks.pair.j in place
+            if among.knows(landmarks.pair)
         ]
         looks = project.cache.array("signatures")
         assert looks is not None
@@ -271,13 +272,13 @@ def perform(
             external=WeightedSignatures(looks[joined]),
             stop_rule=StopRule(answers),
         )
-        used = [used[frame] for frame in joined]
-    return used, [start, *start.run(InEngine(person, used))]
+        numbers = FrameNumbers(tuple(numbers.in_source(frame) for frame in joined))
+    return numbers, [start, *start.run(InEngine(person, numbers))]
 
 
-def measure(sequence: Recorded, used: Sequence[int], state: Loop, strategy: str, seed: int) -> Row:
+def measure(sequence: Recorded, numbers: FrameNumbers, state: Loop, strategy: str, seed: int) -> Row:
     """Compare a state's largest mosaic, as delivered, with the truth."""
-    frames, delivered = largest_mosaic(used, state)
+    frames, delivered = largest_mosaic(numbers, state)
     clear = sequence.disturbance == Disturbance.NONE
     return Row(
         seed=seed,
@@ -291,21 +292,21 @@ def measure(sequence: Recorded, used: Sequence[int], state: Loop, strategy: str,
     )
 
 
-def largest_mosaic(used: Sequence[int], state: Loop) -> tuple[list[int], FrameMaps]:
+def largest_mosaic(numbers: FrameNumbers, state: Loop) -> tuple[list[int], FrameMaps]:
     """Return the frames of the largest part, in source numbers, and their final maps."""
     delivered = finish_each_its_own_way(state)
     inside = np.flatnonzero(delivered.part == 0)
     maps = FrameMaps(delivered.mosaic_from_frame[inside], delivered.part[inside], delivered.lens)
-    return [used[n] for n in inside.tolist()], maps
+    return [numbers.in_source(n) for n in inside.tolist()], maps
 
 
 def count_attempts(sequence: Recorded, preparation: Preparation, seed: int) -> list[dict[str, float]]:
     """Return how many pairs look more alike than a threshold, and how many of them overlap."""
     probability = pairwise(preparation.start.external).of_pairs
-    frames = len(preparation.used)
+    frames = len(preparation.numbers)
     pairs = np.argwhere(np.triu(np.ones((frames, frames), dtype=bool), 2))
     likely = probability(pairs)
-    numbers = np.array(preparation.used)[pairs]
+    numbers = np.array(preparation.numbers.used)[pairs]
     overlapping = {tuple(pair) for pair in sequence.overlapping_pairs(0.15).tolist()}
     truth = np.array([tuple(pair) in overlapping for pair in numbers.tolist()])
     return [
@@ -321,9 +322,9 @@ def count_attempts(sequence: Recorded, preparation: Preparation, seed: int) -> l
     ]
 
 
-def draw_mosaic(sequence: Recorded, used: Sequence[int], state: Loop, path: Path) -> None:
+def draw_mosaic(sequence: Recorded, numbers: FrameNumbers, state: Loop, path: Path) -> None:
     """Write a small picture of the largest mosaic, white where no frame is."""
-    frames, delivered = largest_mosaic(used, state)
+    frames, delivered = largest_mosaic(numbers, state)
     placed = dict(zip(frames, delivered.mosaic_from_frame, strict=True))
     mosaic = Mosaic(sequence, placed, sequence.width, sequence.height, sequence.field(0), lens=delivered.lens)
     seen = Image.fromarray(mosaic.image(PICTURE_PX), "RGBA")

@@ -62,19 +62,19 @@ def measure(name: str, folder: Path, budget: int | None) -> dict[str, Any]:
     _, floor = FLOORS[name]
     return {
         "set": name,
-        "frames": info["frames"]["read"],
-        "frames_placed": info["frames"]["placed"],
-        "parts": info["parts"],
-        "attempts": info["attempts"],
-        "attempts_a_frame": info["attempts"] / info["frames"]["read"],
+        "frames": info.frames.read,
+        "frames_placed": info.frames.placed,
+        "parts": info.parts,
+        "attempts": info.attempts,
+        "attempts_a_frame": info.attempts / info.frames.read,
         "error_px": default.relative_rmsd_px,
         "limit_px": None if floor is None else LARGEST_OF_FLOOR * floor,
         "median_px": default.median_px,
         "pairs_apart": default.pairs_apart,
-        "rejected": info["rejected"],
+        "rejected": info.rejected,
         "seconds": seconds,
         "processor_seconds": time.process_time() - began_cpu,
-        "predicted_px": info["predicted_error_px"],
+        "predicted_px": info.predicted_error_px,
     }
 
 

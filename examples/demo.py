@@ -43,7 +43,7 @@ def main(folder: Path) -> None:
     print(f"mosaic   {(folder / 'flight' / 'mosaic.png').resolve()}")
     print(f"report   {(folder / 'flight' / 'report.html').resolve()}")
     print(f"film     {film.resolve()}")
-    print(f"frames   {info['frames']['placed']} of {info['frames']['read']} placed, {info['attempts']} pairs matched")
+    print(f"frames   {info.frames.placed} of {info.frames.read} placed, {info.attempts} pairs matched")
     print(f"chain    {by_chain.rms:.2f} px from the truth, the worst pair {by_chain.max:.2f} px")
     print(f"now      {final.rms:.2f} px from the truth, the worst pair {final.max:.2f} px")
     print(f"seconds  {time.perf_counter() - began:.0f}")

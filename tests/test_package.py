@@ -40,6 +40,7 @@ ORDER = (
         "records",
         "compiled",
         "progress",
+        "frame_numbers",
         "geometry",
         "interchange",
         "georeference",

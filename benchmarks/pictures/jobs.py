@@ -71,7 +71,10 @@ def job_of_project(location: Path, folder: Path) -> Job:
         if project.mask is not None:
             raise SystemExit(f"{location}: its frames have a mask, which the peers do not know; take another project")
         names = {entry.number: entry.label for entry in project.frames}
-        root = Path(project.store.fact("location"))
+        location_of_frames = project.source_facts.location
+        if not isinstance(location_of_frames, str):
+            raise SystemExit(f"{location}: was built from several paths; build it from a folder")
+        root = Path(location_of_frames)
         count = min(MOST_LEFT_OUT, max(1, len(placed) // 10))
         out = {placed[k].number for k in np.linspace(0, len(placed) - 1, count + 2).round().astype(int)[1:-1]}
         kept = {root / names[p.number]: p.final for p in placed if p.number not in out}

@@ -63,8 +63,8 @@ class Landmarks:
     sigma: float | NDArray[np.float64] = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("points_i", "points_j"):
-            points = np.array(getattr(self, name), dtype=np.float64)
+        for name, given in (("points_i", self.points_i), ("points_j", self.points_j)):
+            points = np.array(given, dtype=np.float64)
             if points.ndim != 2 or points.shape[1] != 2:
                 raise LandmarkError(f"pair {self.pair}: {name} has shape {points.shape}, expected (n, 2)")
             if not np.isfinite(points).all():

@@ -17,12 +17,14 @@ from smalti.building.matcher_choice import PIXELS
 from smalti.building.preparation import LONGEST_BASELINE
 from smalti.building.source_questions import Questions
 from smalti.errors import ProjectError, UsageError
+from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.homographies import PROJECTIVE, apply_map, family_named
 from smalti.geometry.outline import Outline
 from smalti.overlap.external_model import ExternalModel
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.progress import Progress, Silence, Step as OnStep
-from smalti.project.entries import Role
+from smalti.project.entries import Role, number_usable
+from smalti.project.facts import Outcome, RegistrationFacts
 from smalti.project.project import Project
 from smalti.records import Answer, Homographies, Pair, PairNumbers, Points, Verdict
 from smalti.suggestion.strategy import Strategy
@@ -66,7 +68,7 @@ def replay(
     orders = []
     for name, states in ways.items():
         with progress.stage(name, count) as step:
-            orders.append(Order(name, tuple(_measure(states, apart_px, known.used, step))))
+            orders.append(Order(name, tuple(_measure(states, apart_px, known.numbers, step))))
     return Replay(tuple(orders))
 
 
@@ -79,7 +81,7 @@ def _take_in(state: ActiveLoop, answers: Iterable[Answer]) -> Iterator[ActiveLoo
 
 
 def _measure(
-    states: Iterable[Loop], apart_px: Callable[[Loop], float], used: Sequence[int], on_step: OnStep
+    states: Iterable[Loop], apart_px: Callable[[Loop], float], numbers: FrameNumbers, on_step: OnStep
 ) -> Iterator[Step]:
     """Yield the difference of each state to the last. The first state is before any answer."""
     px = np.inf
@@ -90,8 +92,7 @@ def _measure(
         if answer is None:
             yield Step(None, None, state.predicted_error_px, px)
         else:
-            pair = Pair(used[answer.pair.i], used[answer.pair.j])
-            yield Step(pair, answer.verdict, state.predicted_error_px, px)
+            yield Step(numbers.pair_in_source(answer.pair), answer.verdict, state.predicted_error_px, px)
             on_step()
 
 
@@ -147,7 +148,7 @@ def _stays_from(values: Sequence[float], limit: float) -> int | None:
 class Recollection:
     """The state before the first question, and the answers since."""
 
-    used: tuple[int, ...]  # source numbers of the frames that the engine knows
+    numbers: FrameNumbers
     start: ActiveLoop  # asks only about answered pairs
     appearance: ExternalModel
     answers: tuple[Answer, ...]  # in the order in which they were given
@@ -174,29 +175,31 @@ def recollect(project: Project) -> Recollection:
     The log is read once, because others may go on answering. Pairs that the chain's registration refused are no
     questions, although a build that comes upon them gives the same answer again.
     """
-    used = tuple(frame.number for frame in project.frames if not frame.reason)
+    numbers = number_usable(project.frames)
     appearance = project.cache.array("signatures")
     if appearance is None:
         raise ProjectError(
             f"{project.folder}: the appearance of its frames is not in its cache folder; run the same smalti build "
             "or smalti annotate command again, which computes it"
         )
-    questions = Questions(project.store, lambda role: _Nobody(project.folder), used)
-    longest_baseline = LONGEST_BASELINE if project.store.fact("registered_by") == PIXELS else 0
-    chain = register_chain(len(used), project.outline, questions.ask, 2 * len(used), longest_baseline)
+    questions = Questions(project.store, lambda role: _Nobody(project.folder), numbers)
+    registration = project.store.fact(RegistrationFacts)
+    longest_baseline = LONGEST_BASELINE if registration is not None and registration.method == PIXELS else 0
+    chain = register_chain(len(numbers), project.outline, questions.ask, 2 * len(numbers), longest_baseline)
     joined = {landmarks.pair for landmarks in chain.links}
     answers = tuple(answer for answer in questions.given(Role.LOOP) if answer.pair not in joined)
     if not answers:
         raise ProjectError(f"{project.folder}: no question was answered yet; there is nothing to replay")
+    outcome = project.store.fact(Outcome)
     start = ActiveLoop.start(
-        len(used),
+        len(numbers),
         project.outline,
         chain.links,
         external=WeightedSignatures(appearance),
-        family=family_named(project.store.fact("family") or PROJECTIVE.name),
+        family=PROJECTIVE if outcome is None else family_named(outcome.family),
         only=as_numbers(answer.pair for answer in answers),
     )
-    return Recollection(used, start, WeightedSignatures(appearance), answers, questions.asking(Role.LOOP))
+    return Recollection(numbers, start, WeightedSignatures(appearance), answers, questions.asking(Role.LOOP))
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ def test_what_was_expected_is_how_surely_the_mosaic_had_the_landmarks_before(ses
 def test_the_mosaic_says_how_surely_every_frame_lies_in_the_reference(session):
     loop, mosaic = session._answer_history.loop, session.mosaic()
     reference = int(loop.estimate.system.references[0])
-    assert mosaic.reference == session._answer_history.used[reference]
+    assert mosaic.reference == session._answer_history.numbers.in_source(reference)
     assert mosaic.sigma_px[reference] == 0.0
     for n in (0, 9, 20):
         cov = loop.covariance.centres.cov[n, reference]

@@ -14,14 +14,16 @@ from smalti.annotation import page_pictures as module
 from smalti.annotation.page_pictures import Pictures
 from smalti.errors import InputError, OutputError, UsageError
 from smalti.frames.source import open_source
+from smalti.frames.source_settings import SourceSettings
 from smalti.interchange.atomic_files import replacing
 from smalti.progress import Silence
+from smalti.project.facts import Binding
 from smalti.project.project import Project
 from tests.building.filmed import TINY, tiny_images, tiny_video
 
 FRAMES = 12
 USED = (0, 1, 2, 4, 5, 6, 7, 8, 10, 11)
-BINDING = {"source": {"every": 1, "start": None, "end": None, "max_size": None}, "mask": "none", "seed": 0}
+BINDING = Binding(SourceSettings(), mask="none", seed=0, matcher="keypoints")
 
 
 class Counting:

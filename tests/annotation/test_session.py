@@ -27,7 +27,7 @@ from smalti.geometry.lens import Lens
 from smalti.geometry.linear_maps import apply, compose, invert
 from smalti.progress import Silence
 from smalti.project.answer_store import Store
-from smalti.project.entries import Act, FrameEntry, LinkState, Role
+from smalti.project.entries import Act, FrameEntry, LinkState, Role, number_usable
 from smalti.project.project import Project
 from smalti.records import Answer, Author, Pair, Verdict
 from smalti_lab.experiments.worlds import OUTLINE, raster
@@ -404,12 +404,13 @@ def test_frames_that_nothing_joins_are_asked_about_without_an_expectation():
     chain = [landmarks for landmarks in world.chain(world.agent(3)) if landmarks.pair != Pair(5, 6)]
     loop = ActiveLoop.start(12, OUTLINE, chain, external=world.external)
     frames = [FrameEntry(n, f"{n}.png", "") for n in range(12)]
-    question = make_question(loop, Pair(2, 9), range(12), frames, revision=0, answer=None)
+    numbers = number_usable(frames)
+    question = make_question(loop, Pair(2, 9), numbers, frames, revision=0, answer=None)
     assert not question.joined
     assert question.i_from_j == np.eye(3).ravel().tolist()
     shift, turn = question.covariance[8 * 2 + 2], question.covariance[8 * 1 + 1]
     assert shift > 1000 * turn > 0
-    assert make_question(loop, Pair(2, 4), range(12), frames, revision=0, answer=None).joined
+    assert make_question(loop, Pair(2, 4), numbers, frames, revision=0, answer=None).joined
 
 
 def test_the_lens_is_in_what_the_page_gets_and_in_residuals(folder, monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 
 import smalti
 from smalti.cli.build_command import closing_words
+from smalti.records import Pair
 from tests.building.filmed import along, error_px, joined, write_images
 
 
@@ -37,14 +38,14 @@ def strangers(tmp_path_factory):
 def test_a_cut_breaks_the_chain(cut):
     project, _ = cut
     last = len(along([(90, 80), (440, 80)])) - 1
-    assert project.store.fact("breaks") == [[last, last + 1]]
+    assert project.outcome.breaks == (Pair(last, last + 1),)
 
 
 def test_a_cut_is_joined_by_the_loops_that_come_back(cut):
     project, sequence = cut
     assert project.parts == 1
     assert project.not_placed == {}
-    assert project.store.fact("unjoined") == []
+    assert project.outcome.unjoined == ()
     assert error_px(project, sequence) < 0.3
 
 
@@ -59,7 +60,7 @@ def test_unrelated_scenes_are_mosaics_of_their_own(strangers):
     of_second = range(len(first), len(first) + len(second))
     assert len(parts) == len(first) + len(second) + len(again)
     assert {number for number, part in parts.items() if part == 1} == set(of_second)
-    assert project.store.fact("unjoined") != []
+    assert project.outcome.unjoined != ()
 
 
 def test_each_is_right_in_itself(strangers):

@@ -13,7 +13,6 @@ from smalti.building.build_settings import BuildSettings
 from smalti.building.preparation import prepare
 from smalti.progress import Silence
 from smalti.project.project import Project
-from smalti.records import Pair
 from smalti_lab.endoscopy.disturbance import Disturbance
 from smalti_lab.endoscopy.endoscope_sequence import EndoscopeSequence
 from smalti_lab.endoscopy.endoscope_settings import EndoscopeSettings
@@ -51,7 +50,7 @@ def test_the_field_of_view_is_the_true_one_but_for_a_margin(prepared):
 def test_the_runs_between_are_registered_and_joined_across(prepared):
     _, preparation, _ = prepared
     assert not preparation.start.part.any()
-    assert len(preparation.chain.links) >= len(preparation.used) - 1
+    assert len(preparation.chain.links) >= len(preparation.numbers) - 1
 
 
 def test_ten_answers_of_a_person_leave_little_of_the_drift(prepared):
@@ -60,8 +59,8 @@ def test_ten_answers_of_a_person_leave_little_of_the_drift(prepared):
 
     class InEngine:
         def answer(self, pair):
-            return person.answer(Pair(preparation.used[pair.i], preparation.used[pair.j])).of_pair(pair)
+            return person.answer(preparation.numbers.pair_in_source(pair)).of_pair(pair)
 
     setup = replace(preparation.start.setup, stop_rule=StopRule(budget=10))
     *_, last = replace(preparation.start, setup=setup).run(InEngine())
-    assert sequence.truth_error(last.mosaic_from_frame, preparation.used).rms < 3.0
+    assert sequence.truth_error(last.mosaic_from_frame, preparation.numbers.used).rms < 3.0

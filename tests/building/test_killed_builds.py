@@ -93,7 +93,7 @@ def loop_answers(path):
 def test_it_was_in_the_middle(interrupted, built):
     kept = interrupted[4]
     with smalti.Project.open(built) as project:
-        assert 3 <= sum(entry.role is Role.LOOP for entry in kept) < project.info()["asked"]
+        assert 3 <= sum(entry.role is Role.LOOP for entry in kept) < project.info().asked
     assert not (interrupted[0] / "transforms.json").exists()
 
 

@@ -76,7 +76,7 @@ def test_the_lens_is_in_every_file_that_tells_of_the_mosaic(bent):
     told = json.loads((project.folder / "transforms.json").read_text())["lens"]
     assert (told["k1"], told["k2"]) == (project.lens.k1, project.lens.k2)
     info = project.info()
-    assert info["lens"]["k1"] == project.lens.k1
+    assert info.lens.k1 == project.lens.k1
     assert f"lens        radial distortion k1 = {project.lens.k1:.4g}" in described(info)
     assert f"Lens: radial distortion k₁ = {project.lens.k1:.4g}" in (project.folder / "report.html").read_text()
 
@@ -90,7 +90,7 @@ def test_the_same_camera_without_a_lens_has_none(tmp_path):
     sequence, _, images = filmed(0.0)
     with smalti.build(write_images(tmp_path / "images", images), tmp_path / "out", budget=30) as project:
         assert project.lens.is_undistorted
-        assert project.info()["lens"] is None
+        assert project.info().lens is None
         assert json.loads((project.folder / "transforms.json").read_text())["lens"] is None
         assert "Lens:" not in (project.folder / "report.html").read_text()
         assert error_px(project, sequence) < 0.15

@@ -71,7 +71,7 @@ def images(sequence, tmp_path_factory):
 @pytest.fixture(scope="module")
 def honest_px(sequence, images, tmp_path_factory):
     with smalti.build(images, tmp_path_factory.mktemp("honest") / "out", matcher=TrueMatcher(sequence)) as project:
-        assert project.info()["rejected"] == 0
+        assert project.info().rejected == 0
         return error_px(project, sequence)
 
 

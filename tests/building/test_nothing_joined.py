@@ -10,6 +10,7 @@ import pytest
 import smalti
 from smalti.cli.build_command import closing_words
 from smalti.cli.main import main
+from smalti.records import Pair
 from tests.building.filmed import TINY, along, error_px, scene, write_images
 
 
@@ -32,7 +33,7 @@ def islands(count):
 
 def check_no_mosaic(project, frames):
     told = project.info()
-    assert (told["parts"], told["frames"]["placed"], told["frames"]["not_placed"]) == (0, 0, frames)
+    assert (told.parts, told.frames.placed, told.frames.not_placed) == (0, 0, frames)
     assert set(project.not_placed.values()) == {"matches no other frame"}
     words = closing_words(project)
     assert words.startswith(f"no two of the {frames} frames could be matched: there is no mosaic")
@@ -86,8 +87,8 @@ def test_of_two_unrelated_halves_each_is_a_mosaic(family, tmp_path):
     with smalti.build(write_images(tmp_path / "images", images), tmp_path / "out", family=family) as project:
         parts = [{p.number for p in project.placements if p.part == part} for part in range(project.parts)]
         assert parts == [set(range(len(first))), set(range(len(first), len(images)))]
-        cut = [len(first) - 1, len(first)]
-        assert project.store.fact("breaks") == project.store.fact("unjoined") == [cut]
+        cut = Pair(len(first) - 1, len(first))
+        assert project.outcome.breaks == project.outcome.unjoined == (cut,)
         if family == "projective":
             assert error_px(project, first) < 0.3
             assert error_px(project, second, part=1, first=len(first)) < 0.3

@@ -31,9 +31,9 @@ def test_a_plain_callable_is_asked_with_two_rgb_images(images, tmp_path):
 
     with smalti.build(images, tmp_path / "out", matcher=match, budget=10) as project:
         told = project.info()
-        assert told["asked"] <= 10
-        assert told["frames"]["placed"] == 12
-        assert len(given) == told["attempts"]
+        assert told.asked <= 10
+        assert told.frames.placed == 12
+        assert len(given) == told.attempts
         assert [entry.answer.pair for entry in project.answers] == matcher.calls
         assert error_px(project, tiny()) < 0.5
     for image in given[0]:
@@ -46,7 +46,7 @@ def test_a_plain_callable_is_asked_with_two_rgb_images(images, tmp_path):
 def test_one_that_finds_nothing_leaves_no_mosaic_and_says_so(images, tmp_path):
     with smalti.build(images, tmp_path / "out", matcher=find_nothing, budget=5) as project:
         told = project.info()
-        assert (told["parts"], told["yes"], told["frames"]["placed"], told["frames"]["not_placed"]) == (0, 0, 0, 12)
+        assert (told.parts, told.yes, told.frames.placed, told.frames.not_placed) == (0, 0, 0, 12)
         assert set(project.not_placed.values()) == {"matches no other frame"}
         assert closing_words(project).startswith("no two of the 12 frames could be matched")
         assert (project.folder / "report.html").is_file()
@@ -95,7 +95,7 @@ def test_points_as_lists_are_as_good_as_arrays(images, tmp_path):
         return None if found is None else [side.tolist() for side in found]
 
     with smalti.build(images, tmp_path / "out", matcher=match, budget=0) as project:
-        assert project.info()["frames"]["placed"] == 12
+        assert project.info().frames.placed == 12
 
 
 def test_an_error_inside_it_is_its_own_and_what_was_answered_is_kept(images, tmp_path):

@@ -81,7 +81,7 @@ def test_a_moved_video_goes_on_where_it_was(base, tmp_path):
     folder = copied(built_tiny(base), tmp_path / "copy")
     moved = shutil.copy(tiny_video(base), tmp_path / "moved.mp4")
     with smalti.build(moved, folder, budget=TINY_BUDGET) as project:
-        assert project.info()["source"] == str(moved)
+        assert project.info().source == str(moved)
     assert same_transforms(folder, built_tiny(base))
 
 

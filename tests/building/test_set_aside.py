@@ -38,7 +38,7 @@ def test_each_is_listed_with_its_reason(project):
     assert reasons[BLACK] == "black"
     assert {reasons[number] for number in FROZEN} == {f"frozen (repeats frame {FROZEN[0] - 1})"}
     assert reasons[BLURRED].startswith("too blurred")
-    assert project.info()["frames"]["set_aside"] == 4
+    assert project.info().frames.set_aside == 4
 
 
 def test_the_engine_is_not_asked_of_them(project):
@@ -51,7 +51,7 @@ def test_the_engine_is_not_asked_of_them(project):
 def test_the_chain_leads_past_them(project):
     chain = [entry.answer.pair for entry in project.answers if entry.role is Role.CHAIN]
     assert (2, 4) in {(pair.i, pair.j) for pair in chain}
-    assert project.info()["chain"]["bridges"] == 0
+    assert project.info().chain.bridges == 0
 
 
 def test_frozen_ones_lie_where_the_frame_that_they_repeat_does(project):

@@ -62,7 +62,7 @@ def test_all_files_are_there_and_nothing_unfinished(mosaic):
 
 def test_no_more_than_three_attempts_a_frame_are_spent(mosaic):
     assert len(mosaic.answers) <= 3 * 24
-    assert mosaic.info()["stopped"] == "budget"
+    assert mosaic.info().stopped == "budget"
     assert len(mosaic.answers) == 3 * 24
 
 
@@ -125,7 +125,7 @@ def test_a_larger_budget_goes_on_from_the_answers_there_are(base, tmp_path):
     with build(tiny_video(base), folder, budget=TINY_BUDGET + 3) as project, Project.open(built_tiny(base)) as before:
         pairs = [entry.answer.pair for entry in project.answers]
         assert pairs[:-3] == [entry.answer.pair for entry in before.answers]
-        assert project.info()["asked"] == TINY_BUDGET + 3
+        assert project.info().asked == TINY_BUDGET + 3
     build(tiny_video(base), tmp_path / "at once", budget=TINY_BUDGET + 3).close()
     assert (tmp_path / "at once" / "transforms.json").read_bytes() == (folder / "transforms.json").read_bytes()
 
@@ -140,25 +140,25 @@ def test_a_smaller_budget_uses_the_first_answers_only(base, tmp_path):
 def test_without_questions_the_chain_is_the_mosaic(base, tmp_path):
     with build(tiny_video(base), tmp_path / "out", budget=0) as project:
         told = project.info()
-        assert (told["asked"], told["frames"]["placed"], told["stopped"]) == (0, 12, "budget")
-        assert told["chain_error_px"] is None
+        assert (told.asked, told.frames.placed, told.stopped) == (0, 12, "budget")
+        assert told.chain_error_px is None
         assert {entry.role for entry in project.answers} == {Role.CHAIN, Role.CHECK}
         assert error_px(project, tiny()) < 1.0
 
 
 def test_a_target_stops_the_questions_early(base, tmp_path):
     with Project.open(built_tiny(base)) as project:
-        before, after = project.store.fact("chain_predicted_px"), project.info()["predicted_error_px"]
+        before, after = project.outcome.chain_predicted_px, project.outcome.predicted_error_px
     target = (before + after) / 2
     with build(tiny_video(base), tmp_path / "out", budget=TINY_BUDGET, target_px=target) as project:
         told = project.info()
-        assert told["stopped"] == "target"
-        assert 0 < told["asked"] < TINY_BUDGET
-        assert told["predicted_error_px"] <= target
+        assert told.stopped == "target"
+        assert 0 < told.asked < TINY_BUDGET
+        assert told.predicted_error_px <= target
 
 
 def test_matches_that_are_left_out_of_a_trial_tell_the_error(mosaic):
-    assert 0 < mosaic.info()["left_out_px"] < 1.0
+    assert 0 < mosaic.info().left_out_px < 1.0
 
 
 def test_images_give_the_mosaic_that_a_video_does(base, tmp_path):
@@ -202,7 +202,7 @@ def by_paper(tmp_path_factory):
 
 def test_the_papers_method_makes_its_own_mosaic_of_affine_maps(by_paper):
     told = by_paper.info()
-    assert (told["family"], told["frames"]["placed"], told["asked"], told["rejected"]) == ("affine", 12, 4, 0)
+    assert (told.family, told.frames.placed, told.asked, told.rejected) == ("affine", 12, 4, 0)
     assert by_paper.lens.is_undistorted
     assert max(np.abs(placement.final[2, :2]).max() for placement in by_paper.placements) == 0
     assert error_px(by_paper, tiny()) < 1.0
@@ -223,5 +223,5 @@ def test_the_other_method_takes_up_what_was_answered(by_paper, base, tmp_path):
     folder = copied(by_paper.folder, tmp_path / "copy")
     with build(tiny_video(base), folder, budget=4) as project:
         assert [e.answer.pair for e in project.answers] == [e.answer.pair for e in by_paper.answers]
-        assert (project.info()["family"], project.store.fact("method")) == ("projective", "smalti")
+        assert (project.info().family, project.outcome.method) == ("projective", "smalti")
         assert error_px(project, tiny()) < 0.5

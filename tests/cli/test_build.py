@@ -116,7 +116,7 @@ def test_maps_are_of_the_family_asked_for(family, video, tmp_path, capfd):
     assert build(video, tmp_path / "out", "--family", family, "--budget", 2, "--end", 8) == 0
     with Project.open(tmp_path / "out") as project:
         maps = np.array([placement.final for placement in project.placements])
-        assert project.info()["family"] == family
+        assert project.info().family == family
     assert len(maps) == 8
     linear, bent = maps[:, :2, :2], np.abs(maps[:, 2, :2]).max()
     scale = np.sqrt(np.linalg.det(linear))
@@ -135,7 +135,7 @@ def test_the_mosaic_is_seen_from_the_frame_asked_for(video, tmp_path):
         folder = tmp_path / reference
         assert build(video, folder, "--reference", reference, "--budget", 3) == 0
         with Project.open(folder) as project:
-            assert project.store.fact("references") == [int(reference)]
+            assert project.outcome.references == (int(reference),)
             found[reference] = {placement.number: placement.final for placement in project.placements}
         own = found[reference][int(reference)]
         x, y, w = own @ [*centre, 1.0]
@@ -204,7 +204,7 @@ def test_a_round_field_of_view_is_found_unless_told_otherwise(tmp_path):
 def test_a_target_that_is_met_stops_the_questions(video, tmp_path):
     assert build(video, tmp_path / "out", "--target-px", 50) == 0
     with Project.open(tmp_path / "out") as project:
-        assert (project.info()["asked"], project.info()["stopped"]) == (0, "target")
+        assert (project.info().asked, project.info().stopped) == (0, "target")
 
 
 @pytest.mark.parametrize("other", [["--seed", "1"], ["--mask", "none"]])

@@ -12,18 +12,21 @@ import cv2
 import numpy as np
 
 from smalti.frames.source import open_source
+from smalti.frames.source_settings import SourceSettings
 from smalti.geometry.homographies import project_points
 from smalti.geometry.outline import Outline
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
+from smalti.project.facts import Binding
 from smalti.project.project import Project
 from smalti.records import Answer, Landmarks, Pair
+from tests.project.entries import forget_outcome, outcome
 from tests.rendering.scene import frame_of, shift, tilt, turn
 
 WIDTH, HEIGHT = 80, 60
 OUTLINE = Outline.of_pixels(WIDTH, HEIGHT)
 REFERENCE = 3
 CURL = turn(3)
-BINDING = {"source": {"every": 1, "start": None, "end": None, "max_size": None}}
+BINDING = Binding(SourceSettings(), mask="auto", seed=0, matcher="keypoints")
 CHAIN = [(n, n + 1) for n in range(7)]
 LOOPS = [(0, 7), (1, 6), (2, 5)]
 
@@ -89,6 +92,7 @@ def make_project(folder: Path, plan: Plan | None = None) -> Project:
         for i, j, role in plan.answers
         if role is not Role.ASIDE
     ]
-    count = len(made.answers) if plan.is_finished else None
-    store.keep_result(placements, links, finished_after=count, references=plan.references, family="projective")
+    store.keep_result(placements, links, outcome(finished_after=len(made.answers), references=tuple(plan.references)))
+    if not plan.is_finished:
+        forget_outcome(store)
     return made

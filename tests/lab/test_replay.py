@@ -14,10 +14,13 @@ from smalti.building.chain import register_chain
 from smalti.building.preparation import LONGEST_BASELINE, prepare
 from smalti.building.source_questions import Questions
 from smalti.errors import ProjectError, UnknownNameError, UsageError
+from smalti.frame_numbers import FrameNumbers
 from smalti.frames.source import open_source
+from smalti.frames.source_settings import SourceSettings
 from smalti.geometry.linear_maps import apply, compose, invert, square
 from smalti.progress import Silence
 from smalti.project.entries import AnswerEntry, FrameEntry, Role
+from smalti.project.facts import Binding, RegistrationFacts
 from smalti.project.project import Project
 from smalti.project.project_lock import ProjectLock
 from smalti.records import Answer, Author, Pair, Suggestion, Verdict
@@ -34,7 +37,7 @@ USED = tuple(n for n in range(FRAMES) if n != ASIDE)
 ANSWERS = [(1, 6, "unsure"), (3, 8, "yes"), (0, 5, "no"), (2, 9, "yes"), (1, 10, "yes"), (0, 11, "yes")]
 """Numbers of the engine, which does not know frame 4."""
 
-BINDING = {"source": {"every": 1, "start": None, "end": None, "max_size": None}, "mask": "none", "seed": 0}
+BINDING = Binding(SourceSettings(), mask="none", seed=0, matcher="keypoints")
 
 
 class Witness:
@@ -65,8 +68,8 @@ def make_project(folder, *, answers=ANSWERS, dense=False, broken=(), author=Auth
         truth[:, :, 2] *= 0.15  # slow enough for checks over several frames
     store, witness = project.store, Witness(truth, broken)
     store.keep_frames(FrameEntry(n, f"{n}.png", "too dark" if n == ASIDE else "") for n in range(FRAMES))
-    store.keep_facts(registered_by="all pixels" if dense else "keypoints")
-    questions = Questions(store, lambda role: witness, USED)
+    store.keep_fact(RegistrationFacts("auto", "all pixels" if dense else "keypoints"))
+    questions = Questions(store, lambda role: witness, FrameNumbers(USED))
     longest = LONGEST_BASELINE if dense else 0
     register_chain(len(USED), project.outline, questions.ask, 2 * len(USED), longest)
     for i, j, verdict in answers:
@@ -172,7 +175,7 @@ def test_an_answer_that_became_a_link_of_the_chain_is_no_question(tmp_path):
     with make_project(tmp_path / "out", answers=[(4, 6, "yes"), *ANSWERS]) as project:
         project.store.keep_answer(AnswerEntry(Answer.no(Pair(USED[5], USED[6])), Role.CHAIN, 0.1))
         witness = Witness(raster(np.random.default_rng(0), len(USED), 1).truth)
-        questions = Questions(project.store, lambda role: witness, USED)
+        questions = Questions(project.store, lambda role: witness, FrameNumbers(USED))
         register_chain(len(USED), project.outline, questions.ask, 2 * len(USED))
         assert Pair(4, 6) in recollect(project).start.chain
         assert asked(replay(project, []).as_asked) == in_source(ANSWERS)
@@ -213,15 +216,13 @@ def test_the_state_before_the_first_question_is_that_of_a_build(tmp_path):
         *_, last = preparation.start.run(preparation.questions.asking(Role.LOOP))
         known = recollect(project)
         order = replay(project, ["smalti"]).orders[1]
-    assert known.used == preparation.used
+    assert known.numbers == preparation.numbers
     assert known.start.chain.keys() == preparation.start.chain.keys()
     np.testing.assert_array_equal(known.start.mosaic_from_frame, preparation.start.mosaic_from_frame)
     # Other pairs may be asked, so other ones are looked at closely.
     assert known.start.predicted_error_px == pytest.approx(preparation.start.predicted_error_px, rel=1e-6)
     assert order.steps[-1].predicted_error_px == pytest.approx(last.predicted_error_px, rel=1e-6)
-    assert [Pair(known.used.index(s.pair.i), known.used.index(s.pair.j)) for s in order.steps[1:]] == [
-        answer.pair for answer in last.answers
-    ]
+    assert [known.numbers.pair_in_engine(s.pair) for s in order.steps[1:]] == [answer.pair for answer in last.answers]
 
 
 def test_nothing_in_the_project_is_changed(tmp_path):

@@ -102,13 +102,13 @@ def error_of_oracle_px(prepared: Path, scratch: Path) -> float:
     opened = open_project(shutil.copytree(prepared, scratch), None, BuildSettings(), progress=Silence())
     try:
         preparation, eye = opened.preparation, careful_eye()
-        assert preparation.used == tuple(range(len(rounds())))
+        assert preparation.numbers.used == tuple(range(len(rounds())))
         state = preparation.start
         for number in range(QUESTIONS):
             pair = APART if number == TOLD_APART else state.best.pair
             answer = Answer.unsure(pair) if number == UNSURE else eye.answer(pair)
             state = state.record(replace(answer, author=Author.PERSON))
-        return rounds().truth_error(state.mosaic_from_frame, preparation.used).rms
+        return rounds().truth_error(state.mosaic_from_frame, preparation.numbers.used).rms
     finally:
         opened.project.close()
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from smalti.project.answer_store import Store
 from smalti.project.entries import AnswerEntry, LinkEntry, LinkState, Placement, Role
+from smalti.project.facts import Noise, Outcome
 from smalti.records import Answer, Landmarks, Pair
 
 
@@ -36,3 +40,33 @@ def shifted(number: int, x: float, y: float = 0.0, part: int = 0) -> Placement:
 
 def link(i: int, j: int, state: LinkState = LinkState.ACCEPTED, chi2: float = 5.5) -> LinkEntry:
     return LinkEntry(Pair(i, j), state, chi2, 0.75, 1.25)
+
+
+def outcome(**changes: object) -> Outcome:
+    """The numbers of a small finished project, with some of them changed."""
+    plain = Outcome(
+        finished_after=0,
+        method="smalti",
+        family="projective",
+        references=(0,),
+        breaks=(),
+        unjoined=(),
+        lens=None,
+        stopped="budget",
+        noise=Noise(1.0, 1.0, 1.0),
+        camera=None,
+        chain_error_px=None,
+        left_out_px=None,
+        chain_predicted_px=1.0,
+        predicted_error_px=0.5,
+        error_bound_px=None,
+        ahead_px=None,
+        worth_going_on=None,
+    )
+    return replace(plain, **changes)
+
+
+def forget_outcome(store: Store) -> None:
+    """Make a project one whose build is not finished."""
+    with store._database.writing() as connection:
+        connection.execute("DELETE FROM fact WHERE name = ?", (Outcome.NAME,))

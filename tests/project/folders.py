@@ -10,11 +10,12 @@ import numpy as np
 from smalti.frames.source import open_source
 from smalti.frames.source_settings import SourceSettings
 from smalti.project.entries import FrameEntry, LinkState, Role
+from smalti.project.facts import Binding, Noise
 from smalti.project.project import Project
-from tests.project.entries import link, no, shifted, yes
+from tests.project.entries import link, no, outcome, shifted, yes
 
 WIDTH, HEIGHT = 48, 36
-BINDING = {"source": {"every": 1, "start": None, "end": None, "max_size": None}, "mask": "auto", "seed": 0}
+BINDING = Binding(SourceSettings(), mask="auto", seed=0, matcher="keypoints")
 
 
 def write_images(folder: Path, count: int = 4, seed: int = 0) -> Path:
@@ -26,9 +27,8 @@ def write_images(folder: Path, count: int = 4, seed: int = 0) -> Path:
     return folder
 
 
-def begin(folder: Path, images: Path, binding: dict | None = None) -> Project:
-    binding = BINDING if binding is None else binding
-    with open_source(images, SourceSettings(**binding["source"])) as source:
+def begin(folder: Path, images: Path, binding: Binding = BINDING) -> Project:
+    with open_source(images, binding.source) as source:
         return Project.begin(folder, source, str(images), binding)
 
 
@@ -44,13 +44,14 @@ def finish(project: Project) -> None:
     store.keep_result(
         [shifted(0, 0), shifted(1, 20), shifted(2, 0, part=1)],
         links,
-        finished_after=len(entries),
-        predicted_error_px=0.5,
-        chain_error_px=8.0,
-        left_out_px=0.75,
-        family="projective",
-        noise={"chain": 1.2, "matcher": 1.0, "person": 1.0},
-        camera={"turn": 0.01, "tilt": None},
-        stopped="budget",
+        outcome(
+            finished_after=len(entries),
+            references=(0, 2),
+            predicted_error_px=0.5,
+            chain_error_px=8.0,
+            left_out_px=0.75,
+            noise=Noise(chain=1.2, matcher=1.0, person=1.0),
+            camera={"turn": 0.01, "tilt": None},
+        ),
     )
     store.add_seconds("reading", 1.23456)

@@ -17,7 +17,7 @@ from smalti.project.answer_store import FILE_NAME, Store
 from smalti.project.entries import Act
 from smalti.records import Author, Pair, Verdict
 from tests.project.acts import PlainModel, do, given, pairs, wishes
-from tests.project.entries import no, yes
+from tests.project.entries import no, outcome, yes
 
 A, B = Pair(0, 1), Pair(0, 2)
 PERSON, MATCHER = Author.PERSON, Author.MATCHER
@@ -121,7 +121,7 @@ def test_the_store_only_ever_adds_to_the_log(store):
     store._database._connection.set_trace_callback(said.append)
     for act, pair in (("person", A), ("person", A), ("remove", A), ("undo", A), ("redo", A)):
         do(store, act, pair)
-    store.keep_result([], [], finished_after=1)
+    store.keep_result([], [], outcome(finished_after=1))
     changes = [line for line in said if not line.startswith(("SELECT", "BEGIN", "COMMIT")) and " log " in line]
     assert len(changes) == 5
     assert all(line.startswith("INSERT INTO log ") for line in changes)

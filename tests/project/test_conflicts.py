@@ -10,6 +10,7 @@ import pytest
 
 from smalti.errors import ChangedMeanwhileError
 from smalti.project.answer_store import Store
+from smalti.project.facts import QuestionsAskedBy
 from smalti.records import Author, Pair
 from tests.project.acts import do, given, pairs
 
@@ -101,13 +102,13 @@ def test_threads_that_write_and_read_lose_nothing_and_see_no_half(store):
             if not (known <= history.revision == len(history.entries)):
                 trouble.append(AssertionError(f"{known}, {history.revision}, {len(history.entries)}"))
             known = history.revision
-            store.fact("noise")
+            store.fact(QuestionsAskedBy)
 
     def write(thread: int) -> list[int]:
         made = []
         for n in range(15):
             made.append(store.keep_answer(given(Pair(thread, 10 + n), PERSON)))
-            store.keep_facts(noise=n)
+            store.keep_fact(QuestionsAskedBy(str(n)))
         return made
 
     readers = [threading.Thread(target=look) for _ in range(2)]

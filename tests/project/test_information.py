@@ -11,9 +11,11 @@ import pytest
 from smalti.errors import ProjectError, TableError
 from smalti.geometry.lens import Lens
 from smalti.interchange.landmarks_csv import write_landmarks
+from smalti.project.facts import Noise
 from smalti.project.project import Project
+from smalti.project.project_info import ChainCounts, FrameCounts, LensNumbers
 from smalti.records import Landmarks, Pair
-from tests.project.entries import no, unsure
+from tests.project.entries import no, outcome, unsure
 from tests.project.folders import begin, finish, write_images
 
 KEYS = {
@@ -32,9 +34,9 @@ def project(tmp_path: Path):
 
 def test_a_project_just_begun_has_all_keys_and_nothing_done(project: Project):
     told = project.info()
-    assert told.keys() == KEYS
-    assert told["frames"] == {"read": 0, "placed": 0, "set_aside": 0, "not_placed": 0}
-    assert (told["parts"], told["asked"], told["attempts"], told["noise"]) == (0, 0, 0, None)
+    assert told.as_json().keys() == KEYS
+    assert told.frames == FrameCounts(read=0, placed=0, set_aside=0, not_placed=0)
+    assert (told.parts, told.asked, told.attempts, told.noise) == (0, 0, 0, None)
 
 
 def test_a_finished_project_tells_its_numbers(project: Project):
@@ -43,40 +45,39 @@ def test_a_finished_project_tells_its_numbers(project: Project):
     project.store.keep_answer(no(0, 51))
     project.store.keep_answer(unsure(0, 52))
     told = project.info()
-    assert told.keys() == KEYS
-    assert told["folder"] == str(project.folder)
-    assert told["source"] == str(project.folder.with_name("images"))
-    assert told["frames"] == {"read": 4, "placed": 3, "set_aside": 1, "not_placed": 1}
-    assert told["parts"] == 2
-    assert told["chain"] == {"links": 1, "bridges": 1, "checks": 1}
-    assert (told["asked"], told["yes"], told["no"], told["unsure"]) == (5, 2, 2, 1)
-    assert (told["rejected"], told["unconfirmed"], told["attempts"]) == (1, 1, 9)
-    assert (told["predicted_error_px"], told["chain_error_px"]) == (0.5, 8.0)
-    assert (told["family"], told["stopped"], told["left_out_px"]) == ("projective", "budget", 0.75)
-    assert told["noise"]["chain"] == 1.2
-    assert told["camera"] == {"turn": 0.01, "tilt": None}
-    assert told["seconds"] == {"reading": 1.23}
+    assert told.as_json().keys() == KEYS
+    assert told.folder == str(project.folder)
+    assert told.source == str(project.folder.with_name("images"))
+    assert told.frames == FrameCounts(read=4, placed=3, set_aside=1, not_placed=1)
+    assert told.parts == 2
+    assert told.chain == ChainCounts(links=1, bridges=1, checks=1)
+    assert (told.asked, told.yes, told.no, told.unsure) == (5, 2, 2, 1)
+    assert (told.rejected, told.unconfirmed, told.attempts) == (1, 1, 9)
+    assert (told.predicted_error_px, told.chain_error_px) == (0.5, 8.0)
+    assert (told.family, told.stopped, told.left_out_px) == ("projective", "budget", 0.75)
+    assert told.noise == Noise(chain=1.2, matcher=1.0, person=1.0)
+    assert told.camera == {"turn": 0.01, "tilt": None}
+    assert told.seconds == {"reading": 1.23}
 
 
 def test_a_project_without_a_lens_has_a_straight_one_and_tells_none(project: Project):
     finish(project)
     assert project.lens == Lens(project.outline)
-    assert project.info()["lens"] is None
-    project.store.keep_facts(lens=None)
+    assert project.info().lens is None
     assert project.lens.is_undistorted
 
 
 def test_the_lens_of_a_project_is_that_of_its_facts(project: Project):
     finish(project)
-    project.store.keep_facts(lens=[0.02, 0])
+    project.store.keep_fact(outcome(lens=(0.02, 0.0)))
     assert project.lens == Lens(project.outline, 0.02, 0.0)
     # The corner is 1.25 half sides from the centre: 48 by 36 pixels.
-    assert project.info()["lens"] == {"k1": 0.02, "k2": 0.0, "corner_percent": pytest.approx(2.0 * 1.25**2)}
+    assert project.info().lens == LensNumbers(0.02, 0.0, pytest.approx(2.0 * 1.25**2))
 
 
 def test_what_is_told_can_be_written_as_json(project: Project):
     finish(project)
-    assert json.loads(json.dumps(project.info())) == project.info()
+    assert json.loads(json.dumps(project.info().as_json())) == project.info().as_json()
 
 
 def test_landmarks_of_a_file_are_held_against_the_mosaic(project: Project, tmp_path: Path):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -202,7 +203,7 @@ def test_a_project_that_is_refused_is_not_locked(tmp_path):
     images = write_images(tmp_path / "images")
     begin(tmp_path / "out", images).close()
     with pytest.raises(ProjectError, match="other options") as caught:
-        begin(tmp_path / "out", images, {**BINDING, "seed": 1})
+        begin(tmp_path / "out", images, replace(BINDING, seed=1))
     assert caught.tb is not None  # the error is still at hand, and with it all that it would keep open
     assert not (tmp_path / "out" / LOCK_NAME).exists()
 
@@ -236,6 +237,7 @@ def test_where_there_are_no_such_locks_the_file_can_be_imported_and_used(tmp_pat
     script = """
 import sys
 from pathlib import Path
+from pydantic import TypeAdapter  # it asks for the platform, too
 sys.modules["fcntl"] = None
 sys.platform = "win32"
 from smalti.project.project_lock import ProjectLock

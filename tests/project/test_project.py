@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from smalti.errors import InputError, OutputError, ProjectError
+from smalti.frames.source_settings import SourceSettings
 from smalti.project.answer_store import FILE_NAME
+from smalti.project.facts import FieldOfView
 from smalti.project.project import Project
 from smalti.records import Pair
 from tests.project.entries import shifted, unsure, yes
@@ -67,18 +70,13 @@ def test_another_source_is_refused_and_the_project_left_as_it_was(folder, images
     message = refusal(ProjectError, folder, other)
     assert message.startswith(f"{folder}: holds a build of other frames")
     with Project.open(folder) as project:
-        assert project.store.fact("location") == str(images)
+        assert project.source_facts.location == str(images)
 
 
 @pytest.mark.parametrize("changed", [{"mask": "none"}, {"seed": 1}, {"matcher": "mine"}])
 def test_other_options_are_refused(folder, images, changed):
     begin(folder, images).close()
-    assert "holds a build of other options" in refusal(ProjectError, folder, images, {**BINDING, **changed})
-
-
-def test_options_that_only_json_writes_differently_are_the_same(folder, images):
-    begin(folder, images, {**BINDING, "sizes": (1, 2)}).close()
-    begin(folder, images, {**BINDING, "sizes": (1, 2)}).close()
+    assert "holds a build of other options" in refusal(ProjectError, folder, images, replace(BINDING, **changed))
 
 
 def test_a_folder_of_other_things_is_refused_and_left_alone(folder, images):
@@ -117,7 +115,7 @@ def test_a_moved_source_without_a_word_is_an_error_of_input_and_only_when_needed
     begin(folder, images).close()
     images.rename(tmp_path / "elsewhere")
     with Project.open(folder) as project:
-        assert project.info()["frames"]["read"] == 0
+        assert project.info().frames.read == 0
         with pytest.raises(InputError, match="images: does not exist"):
             _ = project.source
 
@@ -136,11 +134,11 @@ def test_a_different_source_in_its_place_is_refused_by_its_content(folder, image
     with Project.open(folder, source=other) as project:
         with pytest.raises(ProjectError, match=f"{other}: is not the source that {folder} was built from"):
             _ = project.source
-        project.store.keep_facts(still="usable")
+        project.store.keep_fact(project.source_facts)  # still usable
 
 
 def test_the_choice_of_frames_goes_with_the_project(folder, images):
-    every_other = {**BINDING, "source": {"every": 2, "start": None, "end": None, "max_size": None}}
+    every_other = replace(BINDING, source=SourceSettings(every=2))
     begin(folder, images, every_other).close()
     with Project.open(folder) as project:
         assert project.source.labels == ("0.png", "2.png")
@@ -153,7 +151,7 @@ def test_a_mask_comes_back_and_so_does_none(folder, images):
         project.keep_mask(mask)
     with Project.open(folder) as project:
         np.testing.assert_array_equal(project.mask, mask)
-        assert project.store.fact("mask_is_known") is True
+        assert project.store.fact(FieldOfView) is not None
         project.keep_mask(None)
         assert project.mask is None
 
@@ -183,16 +181,16 @@ def test_it_is_finished_again_when_the_answers_are_those_again(folder, images):
 def test_a_removed_answer_is_none_of_the_projects(folder, images):
     with begin(folder, images) as project:
         finish(project)
-        attempts = project.info()["attempts"]
+        attempts = project.info().attempts
         project.store.remove_answer(Pair(0, 3))
         assert Pair(0, 3) not in [entry.answer.pair for entry in project.answers]
-        assert project.info()["attempts"] == attempts - 1
+        assert project.info().attempts == attempts - 1
 
 
 def test_frames_that_lie_nowhere_are_listed_with_their_reason(folder, images):
     with begin(folder, images) as project:
         finish(project)
-        project.store.keep_result([shifted(0, 0)], [])
+        project.store.keep_result([shifted(0, 0)], [], project.outcome)
         nowhere = "matches no other frame"
         assert project.not_placed == {1: nowhere, 2: nowhere, 3: "too blurred"}
 

@@ -10,10 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from smalti.building.matcher_choice import Trials
+from smalti.frames.source_settings import SourceSettings
 from smalti.project.answer_store import FILE_NAME, Store
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkState, Role
+from smalti.project.facts import Binding, Fact, FieldOfView, Outcome, PredictedErrors, SourceFacts
 from smalti.records import Answer, Landmarks, Pair, Verdict
-from tests.project.entries import link, no, placement, unsure, yes
+from tests.project.entries import link, no, outcome, placement, unsure, yes
 
 
 @pytest.fixture
@@ -97,23 +100,36 @@ def test_a_closed_project_is_one_file(store):
     assert [file.name for file in store.path.parent.iterdir()] == [FILE_NAME]
 
 
-def test_facts_come_back_and_the_last_word_counts(store):
-    store.keep_facts(noise=1.25, location=["a.png", "ü.png"], mask=None, nested={"deep": [1, {"er": True}]})
-    store.keep_facts(noise=1 / 3)
+def test_facts_come_back_and_the_last_one_of_a_kind_counts(store):
+    source = SourceFacts(["a.png", "ü.png"], "f", 48, 36, Binding(SourceSettings(2, end="1:02"), "none", 3, "mine"))
+    numbers = outcome(
+        predicted_error_px=1 / 3,
+        chain_predicted_px=np.inf,
+        breaks=(Pair(1, 2), Pair(5, 6)),
+        lens=(0.02, -1e-300),
+        camera={"turn": 0.1, "tilt": None},
+        ahead_px={"5": 0.1},
+        worth_going_on=True,
+    )
+    for fact in (source, outcome(), numbers, FieldOfView(None)):
+        store.keep_fact(fact)
     with reopened(store) as again:
-        assert again.fact("noise") == 1 / 3
-        assert again.fact("location") == ["a.png", "ü.png"]
-        assert again.fact("mask", "default") is None
-        assert again.fact("nested") == {"deep": [1, {"er": True}]}
-        assert again.fact("never kept") is None
-        assert again.fact("never kept", 7) == 7
+        for fact in (source, numbers, FieldOfView(None)):
+            assert again.fact(type(fact)) == again.known_fact(type(fact)) == fact
+        assert again.fact(PredictedErrors) is None
 
 
-def test_facts_are_kept_together_or_not_at_all(store):
-    store.keep_facts(first=1)
+def test_every_kind_of_fact_has_a_row_of_its_own():
+    names = {kind.__qualname__: kind.NAME for kind in Fact.__subclasses__()}
+    assert Trials.__qualname__ in names
+    assert len(set(names.values())) == len(names)
+
+
+def test_a_fact_that_cannot_be_written_leaves_the_old_one(store):
+    store.keep_fact(PredictedErrors({"a": 1.0}))
     with pytest.raises(TypeError):
-        store.keep_facts(first=2, second=object())
-    assert store.fact("first") == 1
+        store.keep_fact(PredictedErrors({"a": object()}))
+    assert store.fact(PredictedErrors) == PredictedErrors({"a": 1.0})
     assert rows_on_disk(store, "fact") == 2  # and the version
 
 
@@ -127,11 +143,11 @@ def test_frames_come_back_by_number_in_the_place_of_those_before(store):
 def test_a_result_comes_back_to_the_last_bit(store):
     given = [placement(2), placement(0), placement(1, part=1)]
     links = [link(1, 2), link(0, 2, LinkState.REJECTED, np.inf)]
-    store.keep_result(given, links, noise=1.5, references=[2])
+    store.keep_result(given, links, outcome(references=(2,)))
     with reopened(store) as again:
         kept = again.placements()
         assert again.links() == sorted(links, key=lambda entry: entry.pair)
-        assert (again.fact("noise"), again.fact("references")) == (1.5, [2])
+        assert again.fact(Outcome) == outcome(references=(2,))
     assert [one.number for one in kept] == [0, 1, 2]
     for before, after in zip(sorted(given, key=lambda one: one.number), kept, strict=True):
         assert (after.part, after.sigma_px) == (before.part, before.sigma_px)
@@ -141,25 +157,25 @@ def test_a_result_comes_back_to_the_last_bit(store):
 
 
 def test_a_new_result_takes_the_place_of_the_old(store):
-    store.keep_result([placement(n) for n in range(4)], [link(0, 1), link(1, 2)], noise=1.0)
-    store.keep_result([placement(7)], [])
+    store.keep_result([placement(n) for n in range(4)], [link(0, 1), link(1, 2)], outcome(predicted_error_px=1.0))
+    store.keep_result([placement(7)], [], outcome(predicted_error_px=2.0))
     assert [one.number for one in store.placements()] == [7]
     assert store.links() == []
-    assert store.fact("noise") == 1.0
+    assert store.fact(Outcome) == outcome(predicted_error_px=2.0)
 
 
 def test_a_result_that_fails_half_way_leaves_the_old_one(store):
-    store.keep_result([placement(0), placement(1)], [link(0, 1)], noise=1.0)
+    store.keep_result([placement(0), placement(1)], [link(0, 1)], outcome(predicted_error_px=1.0))
 
     def links():
         yield link(0, 2)
         raise RuntimeError("interrupted")
 
     with pytest.raises(RuntimeError, match="interrupted"):
-        store.keep_result([placement(5)], links(), noise=2.0)
+        store.keep_result([placement(5)], links(), outcome(predicted_error_px=2.0))
     assert [one.number for one in store.placements()] == [0, 1]
     assert [entry.pair for entry in store.links()] == [Pair(0, 1)]
-    assert store.fact("noise") == 1.0
+    assert store.fact(Outcome) == outcome(predicted_error_px=1.0)
     assert rows_on_disk(store, "placement") == 2
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +14,8 @@ from smalti.errors import OutputError, ProjectError, SmaltiError
 from smalti.project.answer_store import FILE_NAME, Store
 from smalti.project.database import VERSION
 from smalti.project.entries import FrameEntry
-from tests.project.entries import link, placement, yes
+from smalti.project.facts import SourceFacts
+from tests.project.entries import link, outcome, placement, yes
 from tests.project.processes import run, whole_answers
 
 FILL_THE_DISK = """
@@ -85,8 +88,8 @@ def test_a_file_that_another_process_is_writing_is_an_error_of_output(tmp_path):
 
 def test_a_newer_file_is_refused_in_one_line_and_left_alone(tmp_path):
     path = made(tmp_path / FILE_NAME, answers=1)
-    with closing(Store.open(path)) as store:
-        store.keep_facts(version=VERSION + 1)
+    with closing(Store.open(path)) as store, store._database.writing() as connection:
+        connection.execute("UPDATE fact SET value = ? WHERE name = 'version'", (str(VERSION + 1),))
     before = path.read_bytes()
     message = refusal(path)
     assert str(path) in message
@@ -138,7 +141,7 @@ def test_whatever_page_is_damaged_reading_tells_it_or_is_right(tmp_path):
     path = made(tmp_path / FILE_NAME, answers=10)
     with closing(Store.open(path)) as store:
         store.keep_frames([FrameEntry(n, "label " * 20) for n in range(60)])
-        store.keep_result([placement(n) for n in range(60)], [link(n, n + 1) for n in range(200)], family="affine")
+        store.keep_result([placement(n) for n in range(60)], [link(n, n + 1) for n in range(200)], outcome())
         store.add_seconds("loop", 1.0)
     whole, page = path.read_bytes(), 4096
     told: list[str] = []
@@ -176,3 +179,60 @@ def test_a_process_killed_while_it_makes_the_file_can_begin_again(tmp_path):
 def test_a_folder_that_is_missing_is_an_error_in_one_line(tmp_path):
     with pytest.raises(SmaltiError, match=r"nowhere.*unable to open"):
         Store.create(tmp_path / "nowhere" / FILE_NAME)
+
+
+SOURCE = {"location": "a.mp4", "fingerprint": "f", "width": 48, "height": 36}
+BOUND = {"source": {"every": 1, "start": None, "end": None, "max_size": None}, "mask": "none", "seed": 0, "matcher": ""}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "{",
+        "[]",
+        json.dumps(SOURCE),
+        json.dumps({**SOURCE, "binding": BOUND, "width": "48"}),
+        json.dumps({**SOURCE, "binding": BOUND, "location": 7}),
+        json.dumps({**SOURCE, "binding": {**BOUND, "source": {"every": 0}}}),
+    ],
+    ids=["no JSON", "no record", "a value missing", "a number as text", "a path that is none", "settings out of range"],
+)
+def test_a_damaged_fact_is_refused_in_one_line(tmp_path, value):
+    path = made(tmp_path / FILE_NAME)
+    with closing(Store.open(path)) as store:
+        with store._database.writing() as connection:
+            connection.execute("INSERT INTO fact VALUES (?, ?)", (SourceFacts.NAME, value))
+        with pytest.raises(ProjectError) as caught:
+            store.fact(SourceFacts)
+    assert str(caught.value) == f"{path}: is damaged or not a project's file; restore it, or build anew"
+
+
+def test_a_fact_that_every_project_has_is_missed(tmp_path):
+    with closing(Store.open(made(tmp_path / FILE_NAME))) as store:
+        assert store.fact(SourceFacts) is None
+        with pytest.raises(ProjectError, match="damaged"):
+            store.known_fact(SourceFacts)
+
+
+@pytest.mark.parametrize("content", [b"not a database " * 500, b""], ids=["at its first words", "by its version"])
+def test_a_file_that_is_refused_is_not_left_open(tmp_path, monkeypatch, content):
+    path = tmp_path / FILE_NAME
+    path.write_bytes(content)
+    opened = []
+    connect = sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *given, **named: opened.append(connect(*given, **named)) or opened[-1]
+    )
+    refusal(path)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened[0].execute("SELECT 1")
+
+
+def test_a_file_whose_store_is_dropped_without_being_closed_is_closed(tmp_path):
+    path = made(tmp_path / FILE_NAME)
+    store = Store.open(path)
+    connection = store._database._connection
+    del store
+    gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")

@@ -15,6 +15,7 @@ from smalti.building.build_results import Delivered, judge_links, keep_result, p
 from smalti.building.source_questions import Questions
 from smalti.engine.links import linear_part
 from smalti.errors import ProjectError
+from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.homographies import apply_map, family_named
 from smalti.geometry.lens import Lens
 from smalti.project.entries import FrameEntry, Role
@@ -26,6 +27,7 @@ from tests.worlds import OUTLINE, measured, spread_points
 
 ASIDE = 4
 USED = [n for n in range(14) if n != ASIDE]
+NUMBERS = FrameNumbers(tuple(USED))
 CHAIN = [Pair(n, n + 1) for n in range(12)]
 LOOPS = [Pair(0, 11), Pair(1, 10), Pair(3, 8)]
 CENTRE = OUTLINE.centre[None]
@@ -48,18 +50,18 @@ class Camera:
 def finished(folder: Path, chain: Sequence[Pair], loops: Sequence[Pair], family: str = "projective") -> Project:
     """Thirteen frames that went through the end of a build, and one that was set aside and placed at last."""
     project = begin(folder / "out", write_images(folder / "images", 14))
-    project.store.keep_facts(width=120, height=80)
+    project.store.keep_fact(replace(project.source_facts, width=120, height=80))
     frames = [FrameEntry(n, f"{n}.png", "too blurred" if n == ASIDE else "") for n in range(14)]
     project.store.keep_frames(frames)
-    questions = Questions(project.store, lambda role: Camera(), USED)
+    questions = Questions(project.store, lambda role: Camera(), NUMBERS)
     records = [questions.ask(pair, Role.CHAIN).landmarks for pair in chain]
     start = ActiveLoop.start(13, OUTLINE, records, family=family_named(family), lens=Lens(OUTLINE))
     loop = start.replay(questions.ask(pair, Role.LOOP) for pair in loops)
     delivered = Delivered.of(loop)
-    placements = place_frames(start.mosaic_from_frame, delivered, USED)
+    placements = place_frames(start.mosaic_from_frame, delivered, NUMBERS)
     placements += place_asides(frames, placements, questions, loop.lens)
-    links = judge_links(delivered, loop.landmarks, USED)
-    keep_result(project, placements, links, project.store.revision, **summarise(start, loop, delivered, USED))
+    links = judge_links(delivered, loop.landmarks, NUMBERS)
+    keep_result(project, placements, links, summarise(start, loop, delivered, NUMBERS, project.store.revision))
     return project
 
 
@@ -92,7 +94,7 @@ def test_centres_are_as_sure_as_the_build_said(family, tmp_path):
 
 def test_by_default_it_is_relative_to_the_frame_whose_pixels_are_the_mosaics(project):
     found = Uncertainty.of(project)
-    (reference,) = project.store.fact("references")
+    (reference,) = project.outcome.references
     assert (found.part, found.relative_to) == (0, reference)
     assert set(found.spread) == set(range(14))
     assert not found.at(reference, OUTLINE.corners).any()
@@ -134,7 +136,7 @@ def test_matches_that_the_mosaic_was_not_made_by_make_nothing_surer(project, tmp
     before = deviations(Uncertainty.of(project), USED)
     with copied(project, tmp_path) as copy:
         links = [entry for entry in copy.links if entry.pair.j - entry.pair.i <= 2]
-        copy.store.keep_result(copy.placements, links)
+        copy.store.keep_result(copy.placements, links, copy.outcome)
         after = deviations(Uncertainty.of(copy), USED)
     assert after.max() > 1.5 * before.max()
 
@@ -143,12 +145,12 @@ def test_where_the_chain_had_placed_the_frames_does_not_matter(project, tmp_path
     before = Uncertainty.of(project).spread[9]
     with copied(project, tmp_path) as copy:
         placements = [replace(placement, chain=1.5 * np.eye(3)) for placement in copy.placements]
-        copy.store.keep_result(placements, copy.links)
+        copy.store.keep_result(placements, copy.links, copy.outcome)
         assert np.array_equal(Uncertainty.of(copy).spread[9], before)
 
 
 def test_each_part_has_its_own(torn):
-    references = torn.store.fact("references")
+    references = torn.outcome.references
     parts = [{p.number for p in torn.placements if p.part == part} for part in (0, 1)]
     assert sorted(map(sorted, parts)) == [[*range(7)], [*range(7, 14)]]
     for part in (0, 1):
@@ -162,14 +164,6 @@ def test_each_part_has_its_own(torn):
             found.at(other, CENTRE)
     with pytest.raises(ProjectError, match="has no mosaic of part 2; it has 2 in all"):
         Uncertainty.of(torn, 2)
-
-
-def test_a_result_of_an_older_smalti_is_an_error_of_one_line_that_says_what_to_do(project, tmp_path):
-    with copied(project, tmp_path) as copy:
-        copy.store.keep_facts(family=None)
-        with pytest.raises(ProjectError, match="older Smalti; run the same smalti build command again") as caught:
-            Uncertainty.of(copy)
-    assert "\n" not in str(caught.value)
 
 
 def copied(project: Project, folder: Path) -> Project:

@@ -13,13 +13,13 @@ from PIL import Image
 from smalti.cli.main import main
 from smalti.errors import OutputError, ProjectError
 from smalti.frames.source import open_source
-from smalti.frames.source_settings import SourceSettings
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.project.entries import FrameEntry, Placement
 from smalti.project.project import Project
 from smalti.project.undistorted_frames import write_undistorted_frames
 from smalti.rendering.mosaic import Mosaic
+from tests.project.entries import outcome
 from tests.project.folders import BINDING
 from tests.rendering.scene import frame_of, psnr, shift, turn
 from tests.rendering.worlds import HEIGHT, WIDTH
@@ -33,13 +33,13 @@ def make_project(folder: Path, lens: Lens, mask: np.ndarray | None = None) -> Pr
     images.mkdir(parents=True)
     for number, matrix in WORLD.items():
         assert cv2.imwrite(str(images / f"{number}.png"), frame_of(matrix, WIDTH, HEIGHT, lens)[..., ::-1])
-    with open_source(images, SourceSettings(**BINDING["source"])) as source:
+    with open_source(images, BINDING.source) as source:
         project = Project.begin(folder / "project", source, str(images), BINDING)
     project.keep_mask(mask)
     project.store.keep_frames([FrameEntry(n, f"{n}.png", "too dark" if n == 6 else "") for n in range(7)])
     placements = [Placement(n, 0, matrix, matrix, 0.5) for n, matrix in WORLD.items()]
-    facts = {} if lens.is_undistorted else {"lens": [lens.k1, lens.k2]}
-    project.store.keep_result(placements, [], finished_after=0, references=[0], **facts)
+    distortion = None if lens.is_undistorted else (lens.k1, lens.k2)
+    project.store.keep_result(placements, [], outcome(lens=distortion))
     return project
 
 
@@ -115,7 +115,7 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path):
 
 def test_a_project_without_a_mosaic_has_nothing_to_write(tmp_path):
     with make_project(tmp_path, LENS) as project:
-        project.store.keep_result([], [])
+        project.store.keep_result([], [], project.outcome)
         with pytest.raises(ProjectError, match="nothing was placed"):
             write_undistorted_frames(project, tmp_path / "straight")
     assert not (tmp_path / "straight").exists()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -10,14 +10,17 @@ import cv2
 import numpy as np
 
 from smalti.frames.source import open_source
+from smalti.frames.source_settings import SourceSettings
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
+from smalti.project.facts import Binding, Noise
 from smalti.project.project import Project
 from smalti.records import Answer, Landmarks, Pair, Verdict
 from smalti.report.report_page import write_report
+from tests.project.entries import outcome
 
 WIDTH, HEIGHT = 60, 40
 STEP, DRIFT = 21.0, 4.0
-BINDING = {"source": {"every": 1, "start": None, "end": None, "max_size": None}, "mask": "none", "seed": 0}
+BINDING = Binding(SourceSettings(), mask="none", seed=0, matcher="keypoints")
 
 
 @dataclass
@@ -34,7 +37,7 @@ class Plan:
     other: list[tuple[int, int, Role, Verdict, str]] = field(
         default_factory=lambda: [(0, 3, Role.LOOP, Verdict.NO, "4 of 14 matches agree, 11 needed")]
     )
-    facts: dict[str, object] = field(default_factory=dict)
+    outcome: dict[str, object] = field(default_factory=dict)  # numbers other than the usual ones
 
 
 def reject(plan: Plan, i: int, j: int, role: Role, *, chi2: float = 4776.6, residual_px: float = 33.25) -> Plan:
@@ -60,20 +63,16 @@ def make_project(folder: Path, plan: Plan | None = None) -> Project:
     _answer(project, plan)
     placements = [_place(plan, n) for n, part in enumerate(plan.parts) if part is not None]
     count = len({placement.part for placement in placements})
-    facts = {
-        "finished_after": len(project.answers),
-        "noise": {"chain": 1.25, "matcher": 0.875, "person": 1.0},
-        "chain_predicted_px": 7.125,
-        "predicted_error_px": 0.554,
-        "chain_error_px": 26.845,
-        "stopped": "budget",
-        "family": "projective",
-        "left_out_px": 1.257,
-        "references": [plan.parts.index(part) for part in range(count)],
-        "breaks": [],
-        "unjoined": [],
-    }
-    project.store.keep_result(placements, _links(plan), **{**facts, **plan.facts})
+    usual = outcome(
+        finished_after=len(project.answers),
+        noise=Noise(chain=1.25, matcher=0.875, person=1.0),
+        chain_predicted_px=7.125,
+        predicted_error_px=0.554,
+        chain_error_px=26.845,
+        left_out_px=1.257,
+        references=tuple(plan.parts.index(part) for part in range(count)),
+    )
+    project.store.keep_result(placements, _links(plan), replace(usual, **plan.outcome))
     for stage, seconds in (("reading", 3.94), ("loop", 125.0)):
         project.store.add_seconds(stage, seconds)
     for part in range(count):

@@ -108,7 +108,7 @@ def test_no_path_leads_over_frames_of_another_mosaic(tmp_path):
 def test_a_camera_that_stood_still_can_be_drawn(tmp_path):
     with make_project(tmp_path) as project:
         placements = [type(place)(place.number, 0, np.eye(3), np.eye(3), 0.0) for place in project.placements]
-        project.store.keep_result(placements, project.links)
+        project.store.keep_result(placements, project.links, project.outcome)
         drawing = report_of(project).part("drift").all("svg")[0]
     left, top, width, height = map(float, drawing.attributes["viewbox"].split())
     assert left < 29.5 < left + width

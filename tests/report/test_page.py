@@ -17,6 +17,7 @@ from smalti.project.entries import AnswerEntry, Role
 from smalti.records import Answer, Pair, Verdict
 from smalti.report.findings import name_source
 from smalti.report.report_page import write_report
+from tests.project.entries import forget_outcome
 from tests.report.projects import BINDING, Plan, make_project, mosaic_name, reject, report_of
 
 NASTY = '<b>&"x".jpg'
@@ -48,7 +49,7 @@ def test_the_header_tells_frames_placed_and_errors_of_the_project(page):
 
 def test_the_header_tells_the_lens_where_there_is_one(page, tmp_path):
     assert "Lens" not in page.root.one("header").text
-    with make_project(tmp_path, Plan(facts={"lens": [0.025, 0.0]})) as bent:
+    with make_project(tmp_path, Plan(outcome={"lens": (0.025, 0.0)})) as bent:
         told = report_of(bent).root.one("header").text
     assert "Lens: radial distortion k₁ = 0.025 (3.6 % at the corners)" in told
 
@@ -75,7 +76,7 @@ def test_the_time_is_that_of_the_mosaic(project, tmp_path):
 
 
 def test_the_chain_error_is_not_invented_where_there_was_no_loop(tmp_path):
-    plan = Plan(facts={"chain_error_px": None, "left_out_px": None})
+    plan = Plan(outcome={"chain_error_px": None, "left_out_px": None})
     with make_project(tmp_path, plan) as project:
         error = report_of(project).root.one("p", class_="error").text
     assert error == (
@@ -149,7 +150,7 @@ def test_time_settings_version_and_convention_are_told(page):
     settings = {row["setting"]: row["value"] for row in page.rows("Settings of the build")}
     assert settings["frame size"] == "60 × 40 px"
     assert settings["source max size"] == "not set"
-    assert settings["seed"] == str(BINDING["seed"])
+    assert settings["seed"] == str(BINDING.seed)
     assert settings["maps"] == "projective"
     made = page.part("made").text
     assert CONVENTION in made
@@ -220,7 +221,7 @@ def test_a_source_is_called_by_its_name(location, name):
 def test_several_parts_have_a_picture_and_a_drift_each(tmp_path):
     plan = Plan(parts=[0, 0, 0, 0, 1, 1], yes=[(0, 1, Role.CHAIN), (1, 2, Role.CHAIN), (2, 3, Role.CHAIN)])
     plan.yes.append((4, 5, Role.CHAIN))
-    plan.facts = {"breaks": [[3, 4]], "unjoined": [[3, 4]]}
+    plan.outcome = {"breaks": (Pair(3, 4),), "unjoined": (Pair(3, 4),)}
     with make_project(tmp_path, plan) as project:
         page = report_of(project)
     assert "Placed 6 of 6 frames on 2 separate mosaics: 4 and 2 frames." in page.root.one("header").text
@@ -236,7 +237,7 @@ def test_several_parts_have_a_picture_and_a_drift_each(tmp_path):
 
 
 def test_a_project_of_which_nothing_could_be_placed_still_has_a_page(tmp_path):
-    plan = Plan(parts=[None] * 6, yes=[], facts={"breaks": [[0, 1]], "unjoined": [[0, 1]]})
+    plan = Plan(parts=[None] * 6, yes=[], outcome={"breaks": (Pair(0, 1),), "unjoined": (Pair(0, 1),)})
     with make_project(tmp_path, plan) as project:
         page = report_of(project)
     assert "Placed none of 6 frames" in page.root.one("header").text
@@ -246,7 +247,7 @@ def test_a_project_of_which_nothing_could_be_placed_still_has_a_page(tmp_path):
 
 def test_a_project_that_is_not_finished_is_refused(tmp_path):
     with make_project(tmp_path) as project:
-        project.store.keep_facts(finished_after=None)
+        forget_outcome(project.store)
         with pytest.raises(ProjectError, match="not finished"):
             write_report(project, tmp_path / "report.html", mosaics=[])
     assert not (tmp_path / "report.html").exists()

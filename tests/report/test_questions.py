@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from smalti.project.entries import Role
-from smalti.records import Verdict
+from smalti.records import Pair, Verdict
 from tests.report.projects import Plan, make_project, reject, report_of
 
 
@@ -46,7 +46,7 @@ def test_where_all_was_accepted_the_page_says_so(tmp_path):
 
 
 def test_breaks_are_told_with_what_became_of_them(tmp_path):
-    plan = Plan(parts=[0, 0, 0, 0, None, None], facts={"breaks": [[1, 2], [3, 4]], "unjoined": [[3, 4]]})
+    plan = Plan(parts=[0, 0, 0, 0, None, None], outcome={"breaks": (Pair(1, 2), Pair(3, 4)), "unjoined": (Pair(3, 4),)})
     first, second = told(tmp_path, plan, "breaks").all("li")
     assert first.text == "Frames 1 (shot1.jpg) and 2 (shot2.jpg): answers joined the two sides later."
     assert second.text == (
@@ -60,7 +60,7 @@ def test_accepted_links_of_less_weight_are_counted(tmp_path):
         assert "less than half of the full weight" not in report_of(project).part("asked").text
         links = project.links
         lighter = [type(link)(link.pair, link.state, link.chi2, 0.4, link.residual_px) for link in links[:2]]
-        project.store.keep_result(project.placements, [*lighter, *links[2:]])
+        project.store.keep_result(project.placements, [*lighter, *links[2:]], project.outcome)
         assert "2 accepted links have less than half of the full weight" in report_of(project).part("asked").text
 
 

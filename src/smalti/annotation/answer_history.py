@@ -17,8 +17,10 @@ from smalti.annotation.opening import Opened
 from smalti.annotation.session_state import AnyLoop, Surprise, surprise_of
 from smalti.building.preparation import Preparation
 from smalti.errors import PairError
+from smalti.frame_numbers import FrameNumbers
 from smalti.progress import Progress, Silence
 from smalti.project.entries import AnswerEntry, FrameEntry, History, Role
+from smalti.project.facts import PredictedErrors
 from smalti.records import Answer, Author, Pair, Verdict
 from smalti.suggestion.strategy import Smalti
 
@@ -167,9 +169,9 @@ class AnswerHistory:
         return self.state_history.now.loop
 
     @property
-    def used(self) -> tuple[int, ...]:
-        """The source numbers of the frames that the engine knows."""
-        return self.preparation.used
+    def numbers(self) -> FrameNumbers:
+        """The frames that the engine knows."""
+        return self.preparation.numbers
 
     @property
     def frames(self) -> tuple[FrameEntry, ...]:
@@ -188,7 +190,7 @@ class AnswerHistory:
 
     def keep_predictions(self) -> None:
         """Store the predicted errors, so that they are shown again without being computed again."""
-        self._store.keep_facts(predicted_px_after=self.state_history.predicted_px)
+        self._store.keep_fact(PredictedErrors(self.state_history.predicted_px))
 
     def role_of(self, pair: Pair) -> Role:
         """Return the role of an answer on this pair."""
@@ -200,25 +202,24 @@ class AnswerHistory:
         for number in (pair.i, pair.j):
             if number >= len(self.frames):
                 raise PairError(f"pair {pair}: the sequence has frames 0 to {len(self.frames) - 1} only")
-            if number not in self._place:
+            if number not in self.numbers:
                 reason = self.frames[number].reason
                 raise PairError(f"frame {number} was set aside ({reason}): ask about one of its neighbours")
-        return Pair(self._place[pair.i], self._place[pair.j])
+        return self.numbers.pair_in_engine(pair)
 
     def outer(self, pair: Pair) -> Pair:
         """Return a pair of the engine in source numbers."""
-        return Pair(self.used[pair.i], self.used[pair.j])
+        return self.numbers.pair_in_source(pair)
 
     def answers(self) -> list[AnswerEntry]:
         """Return the answers in force between frames that the engine knows."""
-        return [entry for entry in self.history.answers if {entry.answer.pair.i, entry.answer.pair.j} <= self._known]
+        return [entry for entry in self.history.answers if self.numbers.knows(entry.answer.pair)]
 
     def _begin(self) -> None:
-        self._place = {number: n for n, number in enumerate(self.used)}
-        self._known = set(self.used)
         self._prepared_on = self._chain_answers()
         start = priced(self.preparation.start, self.history.answers)
-        self.state_history = StateHistory(start, self._store.fact("predicted_px_after", {}))
+        predicted = self._store.fact(PredictedErrors)
+        self.state_history = StateHistory(start, {} if predicted is None else predicted.px)
 
     def _chain_answers(self) -> tuple[int, ...]:
         """Return the positions in the log of the chain's answers."""

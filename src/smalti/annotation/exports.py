@@ -144,7 +144,7 @@ def _fill(archive: ZipFile, project: Project) -> None:
 
 
 def _introduce(project: Project, name: str) -> str:
-    location = project.store.fact("location")
+    location = project.source_facts.location
     return README.format(
         name=name,
         frames=len(project.frames),

@@ -10,7 +10,6 @@ from smalti.building.build import Location, beginning
 from smalti.building.build_settings import BuildSettings
 from smalti.building.preparation import Preparation, prepare
 from smalti.errors import UsageError
-from smalti.frames.source_settings import SourceSettings
 from smalti.progress import Progress
 from smalti.project.answer_store import FILE_NAME
 from smalti.project.project import Project
@@ -85,7 +84,5 @@ def _open(
 
 def _bound(project: Project, settings: BuildSettings) -> BuildSettings:
     """Return the settings with those that the project's frames, mask and visual words were made with."""
-    binding = project.store.fact("binding")
-    return replace(
-        settings, source=SourceSettings(**binding["source"]), mask=binding["mask"], seed=int(binding["seed"])
-    )
+    binding = project.source_facts.binding
+    return replace(settings, source=binding.source, mask=binding.mask, seed=binding.seed)

@@ -27,6 +27,7 @@ from smalti.annotation.messages import (
 from smalti.annotation.session_state import AnyLoop, accepted_of, expect, references_of, sigma_px_of
 from smalti.building.build_results import residual_px
 from smalti.engine.link_confirmation import unconfirmed_frames
+from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.lens import Lens
 from smalti.project.entries import Act, FrameEntry, LogEntry, Role
 from smalti.project.project import Project
@@ -56,7 +57,7 @@ def describe_state(
         width=project.width,
         height=project.height,
         frames=len(answer_history.frames),
-        usable=len(answer_history.used),
+        usable=len(answer_history.numbers),
         counts=_count_answers(answer_history),
         predicted_px=errors[-1].predicted_px,
         target_px=target_px,
@@ -79,8 +80,8 @@ def describe_mosaic(answer_history: AnswerHistory) -> LiveMosaic:
     loop = answer_history.loop
     return LiveMosaic(
         revision=answer_history.history.revision,
-        reference=answer_history.used[references_of(loop)[0]],
-        numbers=list(answer_history.used),
+        reference=answer_history.numbers.in_source(references_of(loop)[0]),
+        numbers=list(answer_history.numbers),
         maps=loop.mosaic_from_frame.ravel().tolist(),
         sigma_px=sigma_px_of(loop).tolist(),
         parts=loop.part.tolist(),
@@ -149,7 +150,7 @@ def _count_answers(answer_history: AnswerHistory) -> Counts:
 def make_question(
     loop: AnyLoop,
     pair: Pair,
-    used: Sequence[int],
+    numbers: FrameNumbers,
     frames: Sequence[FrameEntry],
     *,
     revision: int,
@@ -158,7 +159,7 @@ def make_question(
     """Return what the page needs to ask about a pair. The pair has engine numbers."""
     reasons = loop.likely(pair).reasons
     expected = expect(loop, pair)
-    i, j = used[pair.i], used[pair.j]
+    i, j = numbers.in_source(pair.i), numbers.in_source(pair.j)
     return Question(
         revision=revision,
         i=i,

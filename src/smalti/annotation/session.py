@@ -58,7 +58,7 @@ class Session:
         self._answer_history = AnswerHistory(opened, progress)
         # The matcher reads frames too, and only one thread at a time may read a source.
         self._shown = opened.again()
-        self._pictures = Pictures(self._shown, self._answer_history.used)
+        self._pictures = Pictures(self._shown, self._answer_history.numbers.used)
         self._pictures.prepare(progress)
         self._auto_answerer = AutoAnswerer(opened.preparation.agent, self._answer_history, self._engine)
         self._precomputation = Precomputation(self._engine, self._prefetch, self._on_change)
@@ -312,7 +312,12 @@ class Session:
         known = answer_history.history.answer_of(answer_history.outer(inner))
         given = None if known is None else write_given(known)
         return make_question(
-            answer_history.loop, inner, answer_history.used, answer_history.frames, revision=self.revision, answer=given
+            answer_history.loop,
+            inner,
+            answer_history.numbers,
+            answer_history.frames,
+            revision=self.revision,
+            answer=given,
         )
 
     def _take_up(self, precomputed: Mapping[Hypothetical, AnyLoop] = NOTHING_PRECOMPUTED) -> None:

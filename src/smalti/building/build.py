@@ -19,6 +19,7 @@ from smalti.frames.source_settings import SourceSettings
 from smalti.paper.paper_loop import PaperLoop
 from smalti.progress import Progress, Silence
 from smalti.project.entries import Role
+from smalti.project.facts import QuestionsAskedBy
 from smalti.project.project import Project
 from smalti.records import Author
 
@@ -66,7 +67,7 @@ def beginning(
     """
     location = str(source) if isinstance(source, str | Path) else [str(one) for one in source]
     folder = _default_folder(location) if output is None else Path(output)
-    binding = {**settings.binding(), "matcher": "keypoints" if matcher is None else _name(matcher)}
+    binding = settings.binding() if matcher is None else settings.binding(_name(matcher))
     is_new = not folder.exists()
     frames = open_source(location, settings.source)
     try:
@@ -101,9 +102,10 @@ def _ask(project: Project, preparation: Preparation, asker: str, progress: Progr
     """
     loop, questions = preparation.start, preparation.questions
     before = questions.given(Role.LOOP)
-    asked_by = project.store.fact("asked_by", asker if before else None)
-    shared = any(answer.author is Author.PERSON for answer in before) or asked_by not in (None, asker)
-    project.store.keep_facts(asked_by="several" if shared else asker)
+    asked_by = project.store.fact(QuestionsAskedBy)
+    others_asked = asked_by is not None and asked_by.asker != asker
+    shared = others_asked or any(answer.author is Author.PERSON for answer in before)
+    project.store.keep_fact(QuestionsAskedBy("several" if shared else asker))
     batch = max(1, loop.frames // FRAMES_PER_QUESTION)
     with progress.stage("asking", loop.stop_rule.budget or 0) as step:
         for answer in before if shared else ():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,12 @@ from smalti.building.source_questions import Questions
 from smalti.engine.camera_priors import KINDS
 from smalti.engine.estimate import refine_on_landmarks
 from smalti.engine.links import map_in_pixels
+from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.homographies import apply_map, normalise
 from smalti.geometry.lens import Lens
 from smalti.paper.paper_loop import PaperLoop
 from smalti.project.entries import FrameEntry, LinkEntry, LinkState, Placement, Role
+from smalti.project.facts import Noise, Outcome
 from smalti.project.project import Project
 from smalti.records import Homographies, Landmarks, Pair
 
@@ -63,7 +65,7 @@ class Delivered:
         )
 
 
-def place_frames(by_chain: Homographies, delivered: Delivered, used: Sequence[int]) -> list[Placement]:
+def place_frames(by_chain: Homographies, delivered: Delivered, numbers: FrameNumbers) -> list[Placement]:
     """Return where the usable frames lie, by the chain alone and at last; frames that nothing joins lie nowhere."""
     seen = by_chain.copy()
     for part, reference in enumerate(delivered.references):
@@ -71,7 +73,7 @@ def place_frames(by_chain: Homographies, delivered: Delivered, used: Sequence[in
         seen[own] = delivered.maps[reference] @ np.linalg.inv(by_chain[reference]) @ by_chain[own]
     seen, sizes = normalise(seen), np.bincount(delivered.part)
     return [
-        Placement(used[n], int(part), seen[n], delivered.maps[n], float(delivered.sigma_px[n]))
+        Placement(numbers.in_source(n), int(part), seen[n], delivered.maps[n], float(delivered.sigma_px[n]))
         for n, part in enumerate(delivered.part)
         if sizes[part] > 1
     ]
@@ -101,7 +103,7 @@ def place_asides(
     return found
 
 
-def judge_links(delivered: Delivered, landmarks: Mapping[Pair, Landmarks], used: Sequence[int]) -> list[LinkEntry]:
+def judge_links(delivered: Delivered, landmarks: Mapping[Pair, Landmarks], numbers: FrameNumbers) -> list[LinkEntry]:
     """Return what the mosaics say of every yes between their frames."""
     entries = []
     for pair in sorted({*delivered.weights, *delivered.rejected}):
@@ -109,7 +111,7 @@ def judge_links(delivered: Delivered, landmarks: Mapping[Pair, Landmarks], used:
         joined = delivered.part[pair.i] == delivered.part[pair.j]
         entries.append(
             LinkEntry(
-                Pair(used[pair.i], used[pair.j]),
+                numbers.pair_in_source(pair),
                 LinkState.REJECTED if rejected else LinkState.ACCEPTED,
                 float(delivered.chi2[pair]) if joined else np.inf,
                 0.0 if rejected else delivered.weights[pair],
@@ -149,60 +151,66 @@ def left_out_px(loop: ActiveLoop | PaperLoop) -> float | None:
 
 
 def summarise(
-    start: ActiveLoop | PaperLoop, loop: ActiveLoop | PaperLoop, delivered: Delivered, used: Sequence[int]
-) -> dict[str, object]:
-    """Return the facts of a build that `info` and the report tell."""
+    start: ActiveLoop | PaperLoop,
+    loop: ActiveLoop | PaperLoop,
+    delivered: Delivered,
+    numbers: FrameNumbers,
+    revision: int,
+) -> Outcome:
+    """Return the numbers that `info` and the report tell; `revision` is that of the log in the loop's last state."""
     sizes = np.bincount(delivered.part)
-    facts: dict[str, object] = {
-        "lens": None if delivered.lens.is_undistorted else [delivered.lens.k1, delivered.lens.k2],
-        "chain_predicted_px": start.predicted_error_px,
-        "predicted_error_px": loop.predicted_error_px,
-        "error_bound_px": loop.error_bound_px,
+    outcome = Outcome(
+        finished_after=revision,
+        method="paper" if isinstance(loop, PaperLoop) else "smalti",
+        family=(loop.adjustment if isinstance(loop, PaperLoop) else loop.estimate).family.name,
+        references=tuple(
+            numbers.in_source(frame) for part, frame in enumerate(delivered.references) if sizes[part] > 1
+        ),
+        breaks=_breaks(start.part, numbers),
+        unjoined=_breaks(delivered.part, numbers),
+        lens=None if delivered.lens.is_undistorted else (delivered.lens.k1, delivered.lens.k2),
         # A matcher is asked until there is a reason to stop, a person until it is enough.
-        "stopped": str(loop.stop_reason() or "person"),
-        "references": [used[frame] for part, frame in enumerate(delivered.references) if sizes[part] > 1],
-        "breaks": _breaks(start.part, used),
-        "unjoined": _breaks(delivered.part, used),
-    }
+        stopped=str(loop.stop_reason() or "person"),
+        noise=Noise(1.0, 1.0, 1.0),
+        camera=None,
+        chain_error_px=chain_error_px(start, loop, delivered),
+        left_out_px=left_out_px(loop),
+        chain_predicted_px=start.predicted_error_px,
+        predicted_error_px=loop.predicted_error_px,
+        error_bound_px=None,
+        ahead_px=None,
+        worth_going_on=None,
+    )
     if isinstance(loop, PaperLoop):
-        as_stated = dict.fromkeys(("chain", "matcher", "person"), 1.0)
-        return facts | {
-            "method": "paper",
-            "family": loop.adjustment.family.name,
-            "noise": as_stated,
-            "camera": None,
-            "error_bound_px": None,
-            "ahead_px": None,
-            "worth_going_on": None,
-        }
+        return outcome
     noise_model = loop.estimate.noise_model
-    return facts | {
-        "method": "smalti",
-        "family": loop.estimate.family.name,
-        "noise": dict(zip(("chain", "matcher", "person"), noise_model.noise, strict=True)),
-        "camera": {
+    return replace(
+        outcome,
+        noise=Noise(*noise_model.noise),
+        camera={
             kind: None if not np.isfinite(value) else value
             for kind, value in zip(KINDS, noise_model.camera.deviations, strict=True)
         },
-        "ahead_px": {str(answers): px for answers, px in loop.prediction.ahead_px.items()},
-        "worth_going_on": loop.prediction.worth_going_on,
-    }
+        error_bound_px=loop.error_bound_px,
+        ahead_px={str(answers): px for answers, px in loop.prediction.ahead_px.items()},
+        worth_going_on=loop.prediction.worth_going_on,
+    )
 
 
 def keep_result(
-    project: Project, placements: Sequence[Placement], links: Sequence[LinkEntry], revision: int, **facts: object
+    project: Project, placements: Sequence[Placement], links: Sequence[LinkEntry], outcome: Outcome
 ) -> None:
     """Keep the result as one; it is that of the log at a revision, and of the frames asked about aside since then."""
     store = project.store
-    since = [entry for entry in store.log() if entry.place > revision]
+    since = [entry for entry in store.log() if entry.place > outcome.finished_after]
     if all(entry.answer is not None and entry.answer.role is Role.ASIDE for entry in since):
-        revision = store.revision
-    store.keep_result(placements, links, finished_after=revision, **facts)
+        outcome = replace(outcome, finished_after=store.revision)
+    store.keep_result(placements, links, outcome)
 
 
-def _breaks(part: NDArray[np.int64], used: Sequence[int]) -> list[list[int]]:
+def _breaks(part: NDArray[np.int64], numbers: FrameNumbers) -> tuple[Pair, ...]:
     """Return the consecutive frames that lie on different mosaics."""
-    return [[used[n], used[n + 1]] for n in np.flatnonzero(np.diff(part)).tolist()]
+    return tuple(numbers.pair_in_source(Pair(n, n + 1)) for n in np.flatnonzero(np.diff(part)).tolist())
 
 
 def _rms(maps: Homographies, records: Sequence[Landmarks], lens: Lens) -> float | None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field
+from typing import get_args
 
 from smalti.errors import UnknownNameError, UsageError
 from smalti.frames.source_settings import SourceSettings
 from smalti.geometry.homographies import family_named
-
-Method = Literal["smalti", "paper"]
-Registration = Literal["auto", "keypoints", "dense"]
+from smalti.project.facts import Binding, Method, Registration
 
 ATTEMPTS_PER_FRAME = 3
 """Matching attempts per frame that a build may make by default, the chain included."""
@@ -56,7 +54,6 @@ class BuildSettings:
             return self.budget
         return max(0, ATTEMPTS_PER_FRAME * frames - spent)
 
-    def binding(self) -> dict[str, Any]:
-        """Return the settings that must be the same to resume a build."""
-        everything = asdict(self)
-        return {name: everything[name] for name in ("source", "mask", "seed")}
+    def binding(self, matcher: str = "keypoints") -> Binding:
+        """Return the settings that must be the same to resume a build. `matcher` is the name of the user's own."""
+        return Binding(self.source, self.mask, self.seed, matcher)

@@ -8,10 +8,8 @@ from pathlib import Path
 from smalti.active_loop import ActiveLoop
 from smalti.building.build_results import (
     Delivered,
-    chain_error_px,
     judge_links,
     keep_result,
-    left_out_px,
     place_asides,
     place_frames,
     summarise,
@@ -46,20 +44,13 @@ def deliver(
     answering meanwhile.
     """
     revision = project.store.revision if revision is None else revision
-    start, questions, used = preparation.start, preparation.questions, preparation.used
+    start, questions, numbers = preparation.start, preparation.questions, preparation.numbers
     with timed(project, "finish"):
         delivered = Delivered.of(loop)
-        placements = place_frames(start.mosaic_from_frame, delivered, used)
+        placements = place_frames(start.mosaic_from_frame, delivered, numbers)
         placements += place_asides(preparation.frames, placements, questions, delivered.lens)
-        keep_result(
-            project,
-            placements,
-            judge_links(delivered, loop.landmarks, used),
-            revision,
-            chain_error_px=chain_error_px(start, loop, delivered),
-            left_out_px=left_out_px(loop),
-            **summarise(start, loop, delivered, used),
-        )
+        links = judge_links(delivered, loop.landmarks, numbers)
+        keep_result(project, placements, links, summarise(start, loop, delivered, numbers, revision))
         write_tables(project)
     with timed(project, "render"):
         mosaics = render_mosaics(project, progress)
@@ -83,7 +74,7 @@ def write_tables(project: Project) -> None:
         project.folder / "transforms.json",
         transforms,
         size=(project.width, project.height),
-        references=project.store.fact("references"),
+        references=project.outcome.references,
         apart=project.not_placed,
         lens=project.lens,
     )

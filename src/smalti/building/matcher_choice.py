@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from smalti.agents.agent import Agent, Anywhere, Consultation
 from smalti.agents.matcher import CallableAgent, DenseAgent, KeypointAgent, Matcher
-from smalti.building.build_settings import Registration
 from smalti.engine.links import map_in_pixels
+from smalti.frame_numbers import FrameNumbers
 from smalti.frames.field_of_view import read_mask
 from smalti.frames.pixels import in_gray
 from smalti.frames.source import FrameSource
@@ -23,6 +24,7 @@ from smalti.frames.visibility import FrameMasks
 from smalti.geometry.homographies import apply_map
 from smalti.geometry.outline import Outline
 from smalti.project.entries import Role
+from smalti.project.facts import Fact, Registration
 from smalti.project.project import Project
 from smalti.records import Landmarks, Pair
 from smalti.registration.dense import Prepared, prepare
@@ -69,6 +71,16 @@ class Trial:
         return self.closing_px < CLEARLY_CLOSER * other.closing_px
 
 
+@dataclass(frozen=True, slots=True)
+class Trials(Fact):
+    """The trials of a project, kept with it."""
+
+    NAME: ClassVar[str] = "registration trials"
+
+    keypoints: Trial
+    dense: Trial | None  # None where keypoints are good
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Matchers:
     """The agents for consecutive frames and their neighbours, and for frames far apart."""
@@ -84,7 +96,11 @@ class Matchers:
 
 
 def choose_matchers(
-    project: Project, frame_views: FrameViews, matcher: Matcher | None, registration: Registration, used: Sequence[int]
+    project: Project,
+    frame_views: FrameViews,
+    matcher: Matcher | None,
+    registration: Registration,
+    numbers: FrameNumbers,
 ) -> Matchers:
     """Return the user's matcher, or the matchers that suit this sequence best."""
     if matcher is not None:
@@ -96,7 +112,8 @@ def choose_matchers(
         return Matchers(keypoints, keypoints, KEYPOINTS)
     if registration == "dense":
         return Matchers(Consultation([dense, Anywhere(dense)]), dense, PIXELS, is_dense=True)
-    by_keypoints, by_pixels = _trials(project, keypoints, dense, used)
+    trials = _trials(project, keypoints, dense, numbers.used)
+    by_keypoints, by_pixels = trials.keypoints, trials.dense
     if by_pixels is None or not by_pixels.is_better_than(by_keypoints):
         near = Consultation([keypoints, dense, Anywhere(dense)])
         return Matchers(near, keypoints if by_pixels is None else Consultation([keypoints, dense]), KEYPOINTS)
@@ -104,18 +121,16 @@ def choose_matchers(
     return Matchers(near, far, PIXELS, is_dense=True)
 
 
-def _trials(project: Project, keypoints: Agent, dense: Agent, used: Sequence[int]) -> tuple[Trial, Trial | None]:
+def _trials(project: Project, keypoints: Agent, dense: Agent, used: Sequence[int]) -> Trials:
     """Return the trial of keypoints, and of dense registration if keypoints are not good. The result is stored."""
-    known = project.store.fact("trials")
+    known = project.store.fact(Trials)
     if known is None:
         first = np.unique(np.linspace(0, max(len(used) - 3, 0), TRIALS).round().astype(int))
         triangles = [used[n : n + 3] for n in first]
         by_keypoints = _try(keypoints, triangles, project.outline)
-        found = [by_keypoints] if by_keypoints.is_good else [by_keypoints, _try(dense, triangles, project.outline)]
-        known = [astuple(trial) for trial in found]
-        project.store.keep_facts(trials=known)
-    trials = [Trial(*values) for values in known]
-    return trials[0], trials[1] if len(trials) > 1 else None
+        known = Trials(by_keypoints, None if by_keypoints.is_good else _try(dense, triangles, project.outline))
+        project.store.keep_fact(known)
+    return known
 
 
 def _try(agent: Agent, triangles: Sequence[Sequence[int]], outline: Outline) -> Trial:

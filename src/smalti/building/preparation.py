@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,11 +18,12 @@ from smalti.agents.agent import Agent
 from smalti.agents.matcher import Matcher
 from smalti.appearance.patch_words import grid_signatures
 from smalti.appearance.visual_words import signatures_of
-from smalti.building.build_settings import BuildSettings, Registration
+from smalti.building.build_settings import BuildSettings
 from smalti.building.chain import Chain, register_chain
 from smalti.building.matcher_choice import FrameViews, Matchers, choose_matchers
 from smalti.building.source_questions import Questions
 from smalti.errors import InputError, UsageError
+from smalti.frame_numbers import FrameNumbers
 from smalti.frames.pixels import in_gray
 from smalti.frames.quality import FrameMeasure, measure_views, unusable
 from smalti.frames.source import FrameSource
@@ -32,7 +33,8 @@ from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.paper.paper_loop import PaperLoop
 from smalti.progress import Progress, Step
 from smalti.project.array_cache import Cache
-from smalti.project.entries import FrameEntry, Role
+from smalti.project.entries import FrameEntry, Role, number_usable
+from smalti.project.facts import FieldOfView, Registration, RegistrationFacts
 from smalti.project.project import Project
 from smalti.records import Answer, Expectation, Pair
 from smalti.registration.keypoints import NO_KEYPOINTS, Keypoints, find_keypoints
@@ -46,7 +48,7 @@ class Preparation:
     """The state before the first question, and the agent."""
 
     frames: tuple[FrameEntry, ...]
-    used: tuple[int, ...]  # source numbers of the frames that the engine knows
+    numbers: FrameNumbers
     agent: Agent  # the matcher for frames far apart, in source numbers
     questions: Questions
     chain: Chain
@@ -68,17 +70,18 @@ def prepare(
     frame_views = FrameViews(source, settings.mask)
     with timed(project, "reading"):
         frames = _read(project, source, frame_views, progress)
-        used = tuple(frame.number for frame in frames if not frame.reason)
+        numbers = number_usable(frames)
     with timed(project, "chain"):
-        matchers = choose_matchers(project, frame_views, matcher, _registration(project, settings.registration), used)
-        questions = Questions(project.store, matchers.of_role, used)
-        project.store.keep_facts(registered_by=matchers.name)
+        asked = _registration(project, settings.registration)
+        matchers = choose_matchers(project, frame_views, matcher, asked, numbers)
+        questions = Questions(project.store, matchers.of_role, numbers)
+        project.store.keep_fact(RegistrationFacts(asked, matchers.name))
         longest_baseline = LONGEST_BASELINE if matchers.is_dense else 0
-        chain = _register(project, questions, len(used), progress, longest_baseline)
+        chain = _register(project, questions, len(numbers), progress, longest_baseline)
     with timed(project, "appearance"):
-        appearance = _appearance(project, frame_views, matchers, used, settings.seed)
-    start = _begin(project, chain, appearance, used, settings, questions, least_part)
-    return Preparation(tuple(frames), used, matchers.far, questions, chain, start)
+        appearance = _appearance(project, frame_views, matchers, numbers, settings.seed)
+    start = _begin(project, chain, appearance, numbers, settings, questions, least_part)
+    return Preparation(tuple(frames), numbers, matchers.far, questions, chain, start)
 
 
 @contextmanager
@@ -93,7 +96,7 @@ def timed(project: Project, stage: str) -> Iterator[None]:
 
 def _read(project: Project, source: FrameSource, frame_views: FrameViews, progress: Progress) -> list[FrameEntry]:
     store, cache = project.store, project.cache
-    if not store.fact("mask_is_known"):
+    if store.fact(FieldOfView) is None:
         project.keep_mask(frame_views.field)
     frames = store.frames()
     if not frames or not all(cache.has_keypoints(frame.number) for frame in frames):
@@ -109,10 +112,12 @@ def _read(project: Project, source: FrameSource, frame_views: FrameViews, progre
 
 def _registration(project: Project, asked: Registration) -> Registration:
     """Return the registration method: as asked for, or as before. Projects older than this choice keep theirs."""
-    if asked == "auto":
-        asked = project.store.fact("registration") or ("keypoints" if project.store.answers() else "auto")
-    project.store.keep_facts(registration=asked)
-    return asked
+    if asked != "auto":
+        return asked
+    before = project.store.fact(RegistrationFacts)
+    if before is not None:
+        return before.asked
+    return "keypoints" if project.store.answers() else "auto"
 
 
 def _register(project: Project, questions: Questions, frames: int, progress: Progress, longest_baseline: int) -> Chain:
@@ -127,16 +132,16 @@ def _register(project: Project, questions: Questions, frames: int, progress: Pro
 
 
 def _appearance(
-    project: Project, frame_views: FrameViews, matchers: Matchers, used: Sequence[int], seed: int
+    project: Project, frame_views: FrameViews, matchers: Matchers, numbers: FrameNumbers, seed: int
 ) -> WeightedSignatures:
     signatures = project.cache.array("signatures")
     if signatures is None:
         if matchers.is_dense:
             signatures = grid_signatures(
-                lambda numbers: (frame_views.read_gray(used[n]) for n in numbers), len(used), seed
+                lambda chosen: (frame_views.read_gray(numbers.in_source(frame)) for frame in chosen), len(numbers), seed
             )
         else:
-            signatures = signatures_of(map(project.cache.keypoints, used), project.outline, seed)
+            signatures = signatures_of(map(project.cache.keypoints, numbers), project.outline, seed)
         project.cache.keep_array("signatures", signatures)
     return WeightedSignatures(signatures)
 
@@ -145,17 +150,17 @@ def _begin(
     project: Project,
     chain: Chain,
     appearance: WeightedSignatures,
-    used: Sequence[int],
+    numbers: FrameNumbers,
     settings: BuildSettings,
     questions: Questions,
     least_part: int,
 ) -> ActiveLoop | PaperLoop:
     spent = questions.attempts(Role.CHAIN, Role.BRIDGE, Role.CHECK)
-    stop_rule = StopRule(settings.loop_budget(len(used), spent), settings.target_px)
-    reference = _reference(settings.reference, used)
+    stop_rule = StopRule(settings.loop_budget(len(numbers), spent), settings.target_px)
+    reference = _reference(settings.reference, numbers)
     if settings.method == "paper":
         return PaperLoop.start(
-            len(used),
+            len(numbers),
             project.outline,
             chain.links,
             external=appearance,
@@ -164,7 +169,7 @@ def _begin(
             stop_rule=stop_rule,
         )
     return ActiveLoop.start(
-        len(used),
+        len(numbers),
         project.outline,
         chain.links,
         external=appearance,
@@ -175,14 +180,14 @@ def _begin(
     )
 
 
-def _reference(wanted: str, used: Sequence[int]) -> int | Literal["auto"]:
+def _reference(wanted: str, numbers: FrameNumbers) -> int | Literal["auto"]:
     """Return the reference frame of the mosaic, in engine numbers."""
     if wanted == "auto":
         return "auto"
     number = int(wanted)
-    if number not in used:
+    if number not in numbers:
         raise UsageError(f"reference frame {number}: is not used, name another frame or auto")
-    return used.index(number)
+    return numbers.in_engine(number)
 
 
 THREADS = 2

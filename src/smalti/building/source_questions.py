@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from smalti.agents.agent import Agent, ask
+from smalti.frame_numbers import FrameNumbers
 from smalti.project.answer_store import Store
 from smalti.project.entries import AnswerEntry, Role
 from smalti.records import Answer, Expectation, Landmarks, Pair
@@ -14,17 +15,15 @@ from smalti.records import Answer, Expectation, Landmarks, Pair
 class Questions:
     """Asks in engine numbers, which count only the usable frames. Stores answers in source numbers."""
 
-    def __init__(self, store: Store, agent_of: Callable[[Role], Agent], used: Sequence[int]) -> None:
-        """`used` are the source numbers of the frames that the engine knows, ascending."""
+    def __init__(self, store: Store, agent_of: Callable[[Role], Agent], numbers: FrameNumbers) -> None:
         self._store = store
         self._agent_of = agent_of
-        self._used = list(used)
-        self._place = {number: n for n, number in enumerate(used)}
+        self._numbers = numbers
         self._entries = {entry.answer.pair: entry for entry in store.answers()}
 
     def ask(self, pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
         """Return the agent's answer on a pair, or the stored one."""
-        return self.ask_of_source(Pair(self._used[pair.i], self._used[pair.j]), role, expected).of_pair(pair)
+        return self.ask_of_source(self._numbers.pair_in_source(pair), role, expected).of_pair(pair)
 
     def ask_of_source(self, pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
         """Do the same in source numbers."""
@@ -48,21 +47,18 @@ class Questions:
         """Return the answers of one role between frames that the engine knows, in their order."""
         found = []
         for pair, entry in self._entries.items():
-            if entry.role is role and pair.i in self._place and pair.j in self._place:
-                found.append(entry.answer.of_pair(self._in_engine(pair)))
+            if entry.role is role and self._numbers.knows(pair):
+                found.append(entry.answer.of_pair(self._numbers.pair_in_engine(pair)))
         return found
 
     def landmarks(self) -> dict[Pair, Landmarks]:
         """Return the landmarks of every yes between frames that the engine knows."""
         found = {}
         for pair, entry in self._entries.items():
-            if entry.answer.landmarks is not None and pair.i in self._place and pair.j in self._place:
-                inner = self._in_engine(pair)
+            if entry.answer.landmarks is not None and self._numbers.knows(pair):
+                inner = self._numbers.pair_in_engine(pair)
                 found[inner] = entry.answer.landmarks.of_pair(inner)
         return found
-
-    def _in_engine(self, pair: Pair) -> Pair:
-        return Pair(self._place[pair.i], self._place[pair.j])
 
 
 class _Asking:

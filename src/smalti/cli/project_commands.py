@@ -39,7 +39,7 @@ def run_info(options: argparse.Namespace) -> None:
 
     with Project.open(options.project) as project:
         info = project.info()
-    print(json.dumps(info) if options.json else described(info))
+    print(json.dumps(info.as_json()) if options.json else described(info))
 
 
 def run_evaluate(options: argparse.Namespace) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from smalti.engine.estimate import Estimate
 from smalti.errors import ProjectError
+from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.homographies import normalise, project_points
 from smalti.geometry.lens import Lens
 from smalti.project.entries import Placement
@@ -45,8 +46,8 @@ def tell_story(project: Project, part: int, most_steps: int) -> Story:
     numbers = tuple(placement.number for placement in placements)
     finished = np.array([placement.final for placement in placements])
     state = state_of(project)
-    engine_number = {number: n for n, number in enumerate(state.used)}
-    own = {engine_number[number] for number in numbers if number in engine_number}
+    engine = state.numbers
+    own = {engine.in_engine(number) for number in numbers if number in engine}
     loop = state.loop
     accepted = [
         answer
@@ -56,15 +57,15 @@ def tell_story(project: Project, part: int, most_steps: int) -> Story:
         and answer.pair.i in own
         and answer.pair.j in own
     ]
-    index_of = {engine_number[number]: n for n, number in enumerate(numbers) if number in engine_number}
+    index_of = {engine.in_engine(number): n for n, number in enumerate(numbers) if number in engine}
     pairs = [Pair(index_of[answer.pair.i], index_of[answer.pair.j]) for answer in accepted]
     records = [answer.of_pair(pair).landmarks for answer, pair in zip(accepted, pairs, strict=True)]
     residuals = LoopResiduals([record for record in records if record is not None], project.lens)
-    reference = engine_number[project.store.fact("references")[part]]
+    reference = engine.in_engine(project.outcome.references[part])
     states = []
     for count in [0, *spread_answers(len(accepted), most_steps)]:
         estimate = state.start.replay(accepted[:count]).estimate
-        maps, is_placed = _maps_in_finished(estimate, reference, numbers, engine_number, finished)
+        maps, is_placed = _maps_in_finished(estimate, reference, numbers, engine, finished)
         newest = pairs[count - 1] if count else None
         states.append(State(maps, is_placed, count, newest, residuals.rms_px(maps, is_placed)))
     everywhere = np.ones(len(finished), dtype=np.bool_)
@@ -100,21 +101,21 @@ def _maps_in_finished(
     estimate: Estimate,
     reference: int,
     numbers: Sequence[int],
-    engine_number: Mapping[int, int],
+    engine: FrameNumbers,
     finished: Homographies,
 ) -> tuple[Homographies, NDArray[np.bool_]]:
     """Return the maps (n, 3, 3) of frames in coordinates of the finished mosaic, and whether each joins the reference.
 
     A frame that was set aside moves with the nearest one that was not.
     """
-    used = [n for n, number in enumerate(numbers) if number in engine_number]
+    used = [n for n, number in enumerate(numbers) if number in engine]
     used_numbers = np.array([numbers[n] for n in used])
-    reference_index = used[[engine_number[numbers[n]] for n in used].index(reference)]
+    reference_index = used[[engine.in_engine(numbers[n]) for n in used].index(reference)]
     maps, is_placed = finished.copy(), np.zeros(len(numbers), dtype=np.bool_)
     to_finished = finished[reference_index] @ np.linalg.inv(estimate.mosaic_from_frame[reference])
     for n, number in enumerate(numbers):
         nearest = used[int(np.argmin(np.abs(used_numbers - number)))]
-        frame = engine_number[numbers[nearest]]
+        frame = engine.in_engine(numbers[nearest])
         own = to_finished @ estimate.mosaic_from_frame[frame]
         maps[n] = own @ np.linalg.inv(finished[nearest]) @ finished[n]
         is_placed[n] = estimate.part[frame] == estimate.part[reference]

@@ -43,8 +43,7 @@ class SourceSettings:
             raise UsageError(f"every is {self.every}: give 1 for all frames, 2 for every other one, and so on")
         if self.max_size is not None and self.max_size < _SMALLEST_SIZE:
             raise UsageError(f"max size is {self.max_size}: give at least {_SMALLEST_SIZE} pixels")
-        for name in ("start", "end"):
-            text = getattr(self, name)
+        for name, text in (("start", self.start), ("end", self.end)):
             if text is not None:
                 _parse_moment(name, text)
 

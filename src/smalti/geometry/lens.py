@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,17 @@ sagitta."""
 
 NEWTON_STEPS = 12
 SMALLEST_STEP = 1e-12
+
+
+class LensRecord(TypedDict):
+    """A lens in a file for other programs."""
+
+    model: str
+    k1: float
+    k2: float
+    centre: list[float]
+    unit_px: float
+    formula: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +107,7 @@ class Lens:
         return any(1.0 + at * (3.0 * self.k1 + 5.0 * at * self.k2) <= 0.0 for at in turning)
 
     @property
-    def record(self) -> dict[str, Any] | None:
+    def record(self) -> LensRecord | None:
         """The lens as written to files for other programs; None without distortion."""
         if self.is_undistorted:
             return None

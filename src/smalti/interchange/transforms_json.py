@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from smalti.geometry.lens import Lens
 from smalti.interchange.atomic_files import write_text
@@ -38,7 +37,7 @@ def write_transforms(
     frames: Iterable[FrameTransform],
     *,
     size: tuple[int, int],
-    references: list[int],
+    references: Sequence[int],
     apart: dict[int, str],
     lens: Lens | None = None,
 ) -> None:
@@ -46,12 +45,12 @@ def write_transforms(
 
     The maps take undistorted pixels; without a lens these are the distorted ones.
     """
-    content: dict[str, Any] = {
+    content: dict[str, object] = {
         "convention": CONVENTION,
         "frame_width": size[0],
         "frame_height": size[1],
         "lens": None if lens is None else lens.record,
-        "reference_frames": references,
+        "reference_frames": list(references),
         "frames": [
             {
                 "frame": frame.number,

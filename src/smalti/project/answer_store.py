@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from smalti.errors import ChangedMeanwhileError, NothingToUndoError, PairError, ProjectError, SmaltiError
 from smalti.project.database import (
     LOG_COLUMNS,
+    Cell,
     Database,
     check_version,
     make_tables,
@@ -21,6 +20,7 @@ from smalti.project.database import (
     unpack_placement,
 )
 from smalti.project.entries import Act, AnswerEntry, FrameEntry, History, LinkEntry, LinkState, LogEntry, Placement
+from smalti.project.facts import F, Fact, Outcome, pack_fact, unpack_fact
 from smalti.records import Author, Pair
 
 FILE_NAME = "project.sqlite"
@@ -59,18 +59,25 @@ class Store:
             raise
         return cls(database)
 
-    def fact(self, name: str, default: Any = None) -> Any:
-        """Return a fact as it was kept."""
-        rows = self._database.read("SELECT value FROM fact WHERE name = ?", name)
+    def fact(self, kind: type[F]) -> F | None:
+        """Return the fact of a kind, None if it was not kept yet."""
+        rows = self._database.read("SELECT value FROM fact WHERE name = ?", kind.NAME)
         try:
-            return json.loads(rows[0][0]) if rows else default
+            return unpack_fact(kind, rows[0][0]) if rows else None
         except ValueError:
             raise self._database.damaged() from None
 
-    def keep_facts(self, **facts: Any) -> None:
-        """Keep facts that can be written as JSON."""
+    def known_fact(self, kind: type[F]) -> F:
+        """Return the fact of a kind that every project has."""
+        fact = self.fact(kind)
+        if fact is None:
+            raise self._database.damaged()
+        return fact
+
+    def keep_fact(self, fact: Fact) -> None:
+        """Keep a fact, in the place of the one before of its kind."""
         with self._database.writing() as connection:
-            _write_facts(connection, facts)
+            _write_fact(connection, fact)
 
     def frames(self) -> list[FrameEntry]:
         """Return the frames in their order."""
@@ -150,7 +157,7 @@ class Store:
         rows = self._database.read("SELECT number, part, chain, final, sigma_px FROM placement ORDER BY number")
         return [unpack_placement(row) for row in rows]
 
-    def keep_result(self, placements: Iterable[Placement], links: Iterable[LinkEntry], **facts: Any) -> None:
+    def keep_result(self, placements: Iterable[Placement], links: Iterable[LinkEntry], outcome: Outcome) -> None:
         """Keep the finished mosaic, in the place of the one before, all or nothing."""
         with self._database.writing() as connection:
             connection.execute("DELETE FROM placement")
@@ -164,7 +171,7 @@ class Store:
                     for entry in links
                 ],
             )
-            _write_facts(connection, facts)
+            _write_fact(connection, outcome)
 
     def stages(self) -> dict[str, float]:
         """Return the seconds spent in every stage, over all sessions."""
@@ -207,14 +214,13 @@ class Store:
             raise ChangedMeanwhileError(Pair(i, j))
 
 
-def _write_facts(connection: sqlite3.Connection, facts: dict[str, Any]) -> None:
-    for name, value in facts.items():
-        connection.execute("INSERT OR REPLACE INTO fact VALUES (?, ?)", (name, json.dumps(value)))
+def _write_fact(connection: sqlite3.Connection, fact: Fact) -> None:
+    connection.execute("INSERT OR REPLACE INTO fact VALUES (?, ?)", (fact.NAME, pack_fact(fact)))
 
 
-def _append(connection: sqlite3.Connection, act: Act, pair: Pair, when: float, **answer: Any) -> int:
+def _append(connection: sqlite3.Connection, act: Act, pair: Pair, when: float, **answer: Cell) -> int:
     # Only answers are given by the matcher too; all else is a person's.
-    row = {"act": act, "i": pair.i, "j": pair.j, "author": Author.PERSON, "time": when, **answer}
+    row: dict[str, Cell] = {"act": act, "i": pair.i, "j": pair.j, "author": Author.PERSON, "time": when, **answer}
     marks = ", ".join("?" * len(row))
     place = connection.execute(f"INSERT INTO log ({', '.join(row)}) VALUES ({marks})", (*row.values(),)).lastrowid
     assert place is not None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import cv2
 import numpy as np
@@ -18,6 +19,9 @@ from smalti.errors import OutputError, ProjectError
 from smalti.geometry.linear_maps import square
 from smalti.project.entries import Act, AnswerEntry, LogEntry, Placement, Role
 from smalti.records import Answer, Author, Landmarks, Pair, Verdict
+
+Cell: TypeAlias = str | int | float | bytes | None
+"""A value in a table."""
 
 PATIENCE_SECONDS = 10.0
 """How long to wait while another process writes."""
@@ -29,6 +33,9 @@ class Database:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connection = _connect(path)
+        # A project that is dropped without being closed must not leave its file open.
+        self._close = weakref.finalize(self, self._connection.close)
+        self._close.atexit = False  # a thread may still write when the program ends
         # Reentrant: who writes may read within the transaction. Others must not, they would see half of it.
         self._lock = threading.RLock()
 
@@ -69,17 +76,20 @@ class Database:
     def close(self) -> None:
         """Let go of the file."""
         with self._lock:
-            self._connection.close()
+            self._close()
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    try:
-        # Without an isolation level transactions begin where `writing` says, and nowhere else.
-        connection = sqlite3.connect(path, PATIENCE_SECONDS, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-    except sqlite3.DatabaseError as error:
-        raise _refusal(path, error) from None
+    with ExitStack() as stack:
+        try:
+            # Without an isolation level transactions begin where `writing` says, and nowhere else.
+            connection = sqlite3.connect(path, timeout=PATIENCE_SECONDS, isolation_level=None, check_same_thread=False)
+            stack.callback(connection.close)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+        except sqlite3.DatabaseError as error:
+            raise _refusal(path, error) from None
+        stack.pop_all()
     return connection
 
 
@@ -169,7 +179,7 @@ def unpack_log_entry(row: tuple[Any, ...]) -> LogEntry:
     return LogEntry(place, Act.GIVE, pair, AnswerEntry(answer, Role(role), seconds, details, place, time))
 
 
-def pack_answer(entry: AnswerEntry) -> dict[str, Any]:
+def pack_answer(entry: AnswerEntry) -> dict[str, Cell]:
     """Return what an answer says, by the columns of the log."""
     answer = entry.answer
     return {
@@ -191,7 +201,7 @@ def unpack_placement(row: tuple[Any, ...]) -> Placement:
     return Placement(number, part, by_chain, _unpack(final, (3, 3)), sigma_px)
 
 
-def pack_placement(placement: Placement) -> tuple[Any, ...]:
+def pack_placement(placement: Placement) -> tuple[Cell, ...]:
     """Return the row of a placement."""
     maps = map(_pack, (placement.chain, placement.final))
     return (placement.number, placement.part, *maps, placement.sigma_px)

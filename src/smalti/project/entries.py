@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from smalti.errors import ProjectError
+from smalti.frame_numbers import FrameNumbers
 from smalti.records import Answer, Author, Homographies, Pair
 
 
@@ -43,6 +44,11 @@ class FrameEntry:
     number: int
     label: str
     reason: str = ""
+
+
+def number_usable(frames: Iterable[FrameEntry]) -> FrameNumbers:
+    """Return the engine numbers of the frames that were not set aside."""
+    return FrameNumbers(tuple(frame.number for frame in frames if not frame.reason))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

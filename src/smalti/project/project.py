@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from smalti.engine.link_confirmation import unconfirmed_frames
 from smalti.errors import ProjectError
 from smalti.frames.source import FrameSource, open_source
-from smalti.frames.source_settings import SourceSettings
 from smalti.geometry.homographies import project_points
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
@@ -27,6 +26,8 @@ from smalti.project.array_cache import Cache
 from smalti.project.database import pack_mask, unpack_mask
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
 from smalti.project.evaluation import Evaluation, evaluate
+from smalti.project.facts import Binding, FieldOfView, Outcome, RegistrationFacts, SourceFacts
+from smalti.project.project_info import ChainCounts, FrameCounts, LensNumbers, ProjectInfo
 from smalti.project.project_lock import ProjectLock, make_folder
 from smalti.records import Verdict
 from smalti.rendering.mosaic import DEFAULT_MEMORY, Mosaic
@@ -57,7 +58,7 @@ class Project:
         folder: Path,
         source: FrameSource,
         location: str | list[str],
-        binding: dict[str, Any],
+        binding: Binding,
         what: str = "smalti build",
     ) -> Project:
         """Make the project of a source, or go on with the one that is there if it is of the same.
@@ -65,32 +66,25 @@ class Project:
         Nobody else can begin it until it is closed; `what` tells them why.
         """
         make_folder(folder)
-        facts = {
-            "fingerprint": source.fingerprint,
-            "binding": json.loads(json.dumps(binding)),
-            "location": location,
-            "width": source.width,
-            "height": source.height,
-        }
+        facts = SourceFacts(location, source.fingerprint, source.width, source.height, binding)
         with ExitStack() as stack:
             lock = stack.enter_context(ProjectLock(folder, what))
             project = stack.enter_context(cls(folder, Store.create(folder / FILE_NAME), location))
             project.lock = lock
-            for name, other in (("fingerprint", "other frames"), ("binding", "other options")):
-                known = project.store.fact(name)
-                if known is not None and known != facts[name]:
-                    raise ProjectError(f"{folder}: holds a build of {other}; name another folder or delete this one")
-            project.store.keep_facts(**facts)
+            known = project.store.fact(SourceFacts)
+            if known is not None and (known.fingerprint, known.binding) != (facts.fingerprint, facts.binding):
+                other = "other frames" if known.fingerprint != facts.fingerprint else "other options"
+                raise ProjectError(f"{folder}: holds a build of {other}; name another folder or delete this one")
+            project.store.keep_fact(facts)
             stack.pop_all()
         return project
 
     @cached_property
     def source(self) -> FrameSource:
         """The frames, opened when first needed."""
-        location = self._moved_to or self.store.fact("location")
-        settings = SourceSettings(**self.store.fact("binding")["source"])
-        source = open_source(location, settings)
-        if source.fingerprint != self.store.fact("fingerprint"):
+        facts = self.source_facts
+        source = open_source(self._moved_to or facts.location, facts.binding.source)
+        if source.fingerprint != facts.fingerprint:
             source.close()
             raise ProjectError(
                 f"{source.path}: is not the source that {self.folder} was built from; give that one with --source"
@@ -98,14 +92,30 @@ class Project:
         return source
 
     @property
+    def source_facts(self) -> SourceFacts:
+        """What the project's file says about its source, which may have been moved."""
+        return self.store.known_fact(SourceFacts)
+
+    @property
+    def outcome(self) -> Outcome:
+        """The numbers of the finished mosaic."""
+        outcome = self.store.fact(Outcome)
+        if outcome is None:
+            raise ProjectError(
+                f"{self.folder}: the build is not finished; go on with the same smalti build command, or stop here in "
+                "the page"
+            )
+        return outcome
+
+    @property
     def width(self) -> int:
         """Of the frames, in pixels."""
-        return int(self.store.fact("width"))
+        return self.source_facts.width
 
     @property
     def height(self) -> int:
         """Of the frames, in pixels."""
-        return int(self.store.fact("height"))
+        return self.source_facts.height
 
     @property
     def outline(self) -> Outline:
@@ -115,36 +125,31 @@ class Project:
     @property
     def lens(self) -> Lens:
         """What bends the straight pixels, of which the final maps are, to those that the frames show."""
-        k1, k2 = self.store.fact("lens") or (0.0, 0.0)
-        return Lens(self.outline, float(k1), float(k2))
+        outcome = self.store.fact(Outcome)
+        k1, k2 = (0.0, 0.0) if outcome is None or outcome.lens is None else outcome.lens
+        return Lens(self.outline, k1, k2)
 
     @property
     def mask(self) -> NDArray[np.bool_] | None:
         """Where the frames show the scene (h, w), None for everywhere."""
-        packed = self.store.fact("mask")
-        return None if packed is None else unpack_mask(packed)
+        field = self.store.fact(FieldOfView)
+        return None if field is None or field.mask is None else unpack_mask(field.mask)
 
     def keep_mask(self, mask: NDArray[np.bool_] | None) -> None:
         """Keep the mask."""
-        self.store.keep_facts(mask=None if mask is None else pack_mask(mask), mask_is_known=True)
+        self.store.keep_fact(FieldOfView(None if mask is None else pack_mask(mask)))
 
     @property
     def is_finished(self) -> bool:
         """Whether the mosaic was computed by the answers that are in force."""
-        finished_after = self.store.fact("finished_after")
-        return finished_after is not None and self.store.history().is_that_of(finished_after)
+        outcome = self.store.fact(Outcome)
+        return outcome is not None and self.store.history().is_that_of(outcome.finished_after)
 
     @property
     def placed_by(self) -> list[AnswerEntry]:
         """The answers by which the mosaic was computed: people may have answered since then."""
-        finished_after = self.store.fact("finished_after")
-        if finished_after is None:
-            raise ProjectError(
-                f"{self.folder}: the build is not finished; run the same smalti build command again, or press stop "
-                "here in the page"
-            )
-        history = self.store.history()
-        then = history.at(finished_after)
+        outcome, history = self.outcome, self.store.history()
+        then = history.at(outcome.finished_after)
         known = {entry.answer.pair for entry in then}
         # Frames that were set aside are asked about last; somebody may have answered before that was done.
         return [*then, *(e for e in history.answers if e.role is Role.ASIDE and e.answer.pair not in known)]
@@ -234,46 +239,56 @@ class Project:
                 )
         return evaluate(self.placements, records, self.lens)
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> ProjectInfo:
         """Return what there is to know in numbers."""
         frames, answers, links = self.frames, self.answers, self.links
         loop = [entry for entry in answers if entry.role is Role.LOOP]
         verdicts = Counter(entry.answer.verdict for entry in loop)
         accepted = {entry.pair for entry in links if entry.state is LinkState.ACCEPTED}
         roles = Counter(entry.role for entry in answers if entry.answer.pair in accepted)
-        facts = {
-            name: self.store.fact(name)
-            for name in (
-                *("registered_by", "predicted_error_px", "error_bound_px", "ahead_px", "worth_going_on"),
-                *("chain_error_px", "left_out_px", "family", "noise", "camera", "stopped"),
-            )
-        }
-        return {
-            "folder": str(self.folder),
-            "source": self.store.fact("location"),
-            "frames": {
-                "read": len(frames),
-                "placed": len(self.placements),
-                "set_aside": sum(bool(frame.reason) for frame in frames),
-                "not_placed": len(self.not_placed) if self.placements else len(frames),
-            },
-            "parts": self.parts,
-            "chain": {"links": roles[Role.CHAIN], "bridges": roles[Role.BRIDGE], "checks": roles[Role.CHECK]},
-            "asked": len(loop),
-            "yes": verdicts[Verdict.YES],
-            "no": verdicts[Verdict.NO],
-            "unsure": verdicts[Verdict.UNSURE],
-            "rejected": sum(entry.state is LinkState.REJECTED for entry in links),
-            "unconfirmed": len(self.unconfirmed),
-            "attempts": len(answers),
-            "lens": self._describe_lens(),
-            **facts,
-            "seconds": {name: round(seconds, 2) for name, seconds in self.store.stages().items()},
-        }
+        registration = self.store.fact(RegistrationFacts)
+        info = ProjectInfo(
+            folder=str(self.folder),
+            source=self.source_facts.location,
+            frames=FrameCounts(
+                read=len(frames),
+                placed=len(self.placements),
+                set_aside=sum(bool(frame.reason) for frame in frames),
+                not_placed=len(self.not_placed) if self.placements else len(frames),
+            ),
+            parts=self.parts,
+            chain=ChainCounts(links=roles[Role.CHAIN], bridges=roles[Role.BRIDGE], checks=roles[Role.CHECK]),
+            asked=len(loop),
+            yes=verdicts[Verdict.YES],
+            no=verdicts[Verdict.NO],
+            unsure=verdicts[Verdict.UNSURE],
+            rejected=sum(entry.state is LinkState.REJECTED for entry in links),
+            unconfirmed=len(self.unconfirmed),
+            attempts=len(answers),
+            lens=self._describe_lens(),
+            registered_by=None if registration is None else registration.method,
+            seconds={name: round(seconds, 2) for name, seconds in self.store.stages().items()},
+        )
+        outcome = self.store.fact(Outcome)
+        if outcome is None:
+            return info
+        return replace(
+            info,
+            predicted_error_px=outcome.predicted_error_px,
+            error_bound_px=outcome.error_bound_px,
+            ahead_px=outcome.ahead_px,
+            worth_going_on=outcome.worth_going_on,
+            chain_error_px=outcome.chain_error_px,
+            left_out_px=outcome.left_out_px,
+            family=outcome.family,
+            noise=outcome.noise,
+            camera=outcome.camera,
+            stopped=outcome.stopped,
+        )
 
-    def _describe_lens(self) -> dict[str, float] | None:
+    def _describe_lens(self) -> LensNumbers | None:
         lens = self.lens
-        return None if lens.is_undistorted else {"k1": lens.k1, "k2": lens.k2, "corner_percent": 100.0 * lens.stretch}
+        return None if lens.is_undistorted else LensNumbers(lens.k1, lens.k2, 100.0 * lens.stretch)
 
     def close(self) -> None:
         """Let go of the files."""

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from smalti.active_loop import ActiveLoop
 from smalti.engine.estimate import Estimate, refine_on_landmarks
 from smalti.errors import ProjectError
+from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.homographies import family_named
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
-from smalti.project.entries import Role
+from smalti.project.entries import Role, number_usable
 from smalti.project.project import Project
-from smalti.records import Answer, Pair, Points
+from smalti.records import Answer, Points
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,25 +43,27 @@ class Uncertainty:
         if not placed:
             raise ProjectError(f"{project.folder}: has no mosaic of part {part}; it has {project.parts} in all, from 0")
         if relative_to is None:
-            relative_to = int(project.store.fact("references")[part])
+            relative_to = project.outcome.references[part]
         if relative_to not in placed:
             raise ProjectError(
                 f"{project.folder}: frame {relative_to} is not on the mosaic of part {part}; name one that is, "
                 f"such as {min(placed)}"
             )
-        if project.store.fact("method") == "paper" and relative_to == int(project.store.fact("references")[part]):
+        if project.outcome.method == "paper" and relative_to == project.outcome.references[part]:
             # Haralick's covariance of the centres is kept; what is known of other points is not.
             return cls(part, relative_to, {n: _constant(one.sigma_px) for n, one in placed.items()}, project.lens)
         state = state_of(project) if state is None else state
-        place = {number: n for n, number in enumerate(state.used)}
+        numbers = state.numbers
         beside = {}
         for answer in state.asides:
             if answer.landmarks is not None:
                 one, other = answer.pair.i, answer.pair.j
-                beside[one if one not in place else other] = other if one not in place else one
+                beside[one if one not in numbers else other] = other if one not in numbers else one
         nearest = beside.get(relative_to, relative_to)
-        forms = _in_pixels(state.final.conservative_covariance.spread_relative_to(place[nearest]), project.outline)
-        spread = {number: forms[place[beside.get(number, number)]] for number in sorted(placed)}
+        forms = _in_pixels(
+            state.final.conservative_covariance.spread_relative_to(numbers.in_engine(nearest)), project.outline
+        )
+        spread = {number: forms[numbers.in_engine(beside.get(number, number))] for number in sorted(placed)}
         return cls(part, relative_to, spread, project.lens)
 
     def at(self, number: int, points: Points) -> NDArray[np.float64]:
@@ -98,7 +101,7 @@ def _in_pixels(forms: NDArray[np.float64], outline: Outline) -> NDArray[np.float
 class FinishedState:
     """The chain alone, and what was answered since, in the numbers of the engine."""
 
-    used: tuple[int, ...]  # numbers in the source of the frames that the engine knows
+    numbers: FrameNumbers
     start: ActiveLoop
     answers: tuple[Answer, ...]  # in the order in which they were given
     asides: tuple[Answer, ...]  # of frames that were set aside, in the numbers of the source
@@ -116,20 +119,13 @@ class FinishedState:
 
 def state_of(project: Project) -> FinishedState:
     """Compute the state of a finished project again: it is a function of its answers."""
-    family = project.store.fact("family")
-    if family is None:
-        raise ProjectError(
-            f"{project.folder}: its mosaic was computed by an older Smalti; run the same smalti build command again, "
-            "which keeps all answers"
-        )
-    if project.store.fact("method") == "paper":
+    outcome = project.outcome
+    if outcome.method == "paper":
         raise ProjectError(
             f"{project.folder}: its mosaic was made by the paper's method, which stores no states; build it with "
             "--method smalti for a film or a map of the uncertainty"
         )
-    used = tuple(frame.number for frame in project.frames if not frame.reason)
-    place = {number: n for n, number in enumerate(used)}
-    references = project.store.fact("references")
+    numbers = number_usable(project.frames)
     chain, answers, asides = [], [], []
     # With a smaller budget than before, the mosaic is made by the first of the answers only.
     counted = {link.pair for link in project.links}
@@ -137,19 +133,19 @@ def state_of(project: Project) -> FinishedState:
         pair = entry.answer.pair
         if entry.role is Role.ASIDE:
             asides.append(entry.answer)
-        elif pair.i in place and pair.j in place and (pair in counted or entry.answer.landmarks is None):
-            answer = entry.answer.of_pair(Pair(place[pair.i], place[pair.j]))
+        elif numbers.knows(pair) and (pair in counted or entry.answer.landmarks is None):
+            answer = entry.answer.of_pair(numbers.pair_in_engine(pair))
             if entry.role is Role.LOOP:
                 answers.append(answer)
             elif answer.landmarks is not None:
                 chain.append(answer.landmarks)
     start = ActiveLoop.start(
-        len(used),
+        len(numbers),
         project.outline,
         chain,
-        family=family_named(family),
-        reference=place[references[0]] if references else "auto",
+        family=family_named(outcome.family),
+        reference=numbers.in_engine(outcome.references[0]) if outcome.references else "auto",
     )
     known = {landmarks.pair for landmarks in chain}
     loops = tuple(answer for answer in answers if answer.pair not in known)
-    return FinishedState(used, start, loops, tuple(asides))
+    return FinishedState(numbers, start, loops, tuple(asides))

@@ -62,7 +62,7 @@ def write_undistorted_frames(
                 for placement in placements
             ],
             size=size,
-            references=project.store.fact("references"),
+            references=project.outcome.references,
             apart=project.not_placed,
         )
     return size

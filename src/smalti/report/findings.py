@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,13 +13,9 @@ from smalti.geometry.homographies import project_points
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
+from smalti.project.facts import Outcome, SourceFacts
 from smalti.project.project import Project
 from smalti.records import Homographies, Pair, Points
-
-FACTS = (
-    *("binding", "chain_error_px", "chain_predicted_px", "family", "fingerprint", "breaks", "left_out_px"),
-    *("location", "method", "noise", "predicted_error_px", "references", "stopped", "unjoined"),
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,17 +61,18 @@ class Findings:
     links: Mapping[Pair, LinkEntry]
     roles: Mapping[Pair, Role]
     parts: tuple[Part, ...]
-    facts: Mapping[str, Any]
+    source_facts: SourceFacts
+    outcome: Outcome
     seconds: Mapping[str, float]
 
     @classmethod
     def of(cls, project: Project) -> Findings:
         """Read a project, which must have a mosaic; what was answered since then is not part of it."""
         answers = tuple(project.placed_by)
-        facts = {name: project.store.fact(name) for name in FACTS}
+        source, outcome = project.source_facts, project.outcome
         placements = project.placements
         return cls(
-            source=name_source(facts["location"]),
+            source=name_source(source.location),
             outline=project.outline,
             lens=project.lens,
             frames=tuple(project.frames),
@@ -86,8 +82,9 @@ class Findings:
             answers=answers,
             links={link.pair: link for link in project.links},
             roles={entry.answer.pair: entry.role for entry in answers},
-            parts=tuple(_part(n, placements, project.outline, facts) for n in range(project.parts)),
-            facts=facts,
+            parts=tuple(_part(n, placements, project.outline, outcome.references[n]) for n in range(project.parts)),
+            source_facts=source,
+            outcome=outcome,
             seconds=project.store.stages(),
         )
 
@@ -119,14 +116,14 @@ def name_source(location: str | list[str]) -> str:
     return location if "*" in location else Path(location).name or location
 
 
-def _part(number: int, placements: Sequence[Placement], outline: Outline, facts: Mapping[str, Any]) -> Part:
+def _part(number: int, placements: Sequence[Placement], outline: Outline, reference: int) -> Part:
     own = [placement for placement in placements if placement.part == number]
     final = np.array([placement.final for placement in own])
     centre = outline.centre[None]
     return Part(
         number=number,
         frames=tuple(placement.number for placement in own),
-        reference=facts["references"][number],
+        reference=reference,
         final=final,
         by_chain=project_points(np.array([placement.chain for placement in own]), centre)[:, 0],
         centres=project_points(final, centre)[:, 0],

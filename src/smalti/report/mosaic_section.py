@@ -78,26 +78,26 @@ def link_to(target: Path, page: Path) -> str:
 def _say_error(findings: Findings) -> list[str]:
     if not findings.parts:
         return ["There is no mosaic, so no error can be measured."]
-    facts = findings.facts
+    outcome = findings.outcome
     where = "" if len(findings.parts) == 1 else " of the largest mosaic"
     measured = (
-        [element("strong", say_px(facts["left_out_px"])), " measured on matches not used for the fit"]
-        if facts["left_out_px"] is not None
+        [element("strong", say_px(outcome.left_out_px)), " measured on matches not used for the fit"]
+        if outcome.left_out_px is not None
         else ["not measured, because there are too few matches"]
     )
     before = (
-        f"{say_px(facts['chain_error_px'])} measured on the loops, {say_px(facts['chain_predicted_px'])} predicted."
-        if facts["chain_error_px"] is not None
-        else f"{say_px(facts['chain_predicted_px'])} predicted, not measured because no loop was found."
+        f"{say_px(outcome.chain_error_px)} measured on the loops, {say_px(outcome.chain_predicted_px)} predicted."
+        if outcome.chain_error_px is not None
+        else f"{say_px(outcome.chain_predicted_px)} predicted, not measured because no loop was found."
     )
-    predicted = element("strong", say_px(facts["predicted_error_px"]))
+    predicted = element("strong", say_px(outcome.predicted_error_px))
     return [f"Error{where}: ", *measured, ", ", predicted, " predicted. With the chain alone: ", before]
 
 
 def _list_concerns(findings: Findings) -> Markup:
     rejected = len(findings.pairs(LinkState.REJECTED))
     unconfirmed = len(findings.unconfirmed)
-    unjoined = len(findings.facts["unjoined"])
+    unjoined = len(findings.outcome.unjoined)
     concerns = [
         (len(findings.not_placed), count(len(findings.not_placed), "frame") + " could not be placed", "#frames"),
         (rejected, count(rejected, "match was", "matches were") + " rejected", "#rejected"),
@@ -156,7 +156,7 @@ def draw_mosaics(project: Project, findings: Findings, page: Path, mosaics: Sequ
     shown = findings.parts[:MOST_PICTURES]
     shares = zip(shown, share_bytes(shown), share_bytes(shown, ALL_MAPS, FEWEST_MAPS), strict=True)
     figures = []
-    state = None if findings.facts["method"] == "paper" else state_of(project)
+    state = None if findings.outcome.method == "paper" else state_of(project)
     for part, most_bytes, most_of_maps in shares:
         mosaic = project.mosaic(part.number)
         whole = mosaic.canvas()
@@ -251,7 +251,7 @@ def draw_overlay(findings: Findings, part: Part, canvas: Canvas) -> Markup:
 def _say_mosaic(findings: Findings, part: Part, canvas: Canvas) -> str:
     return (
         f"{count(len(part.frames), 'frame')}, {canvas.width} × {canvas.height} px, "
-        f"placed by {MAPS[findings.facts['family']]}. "
+        f"placed by {MAPS[findings.outcome.family]}. "
         f"It has the position, rotation and scale of frame {findings.label(part.reference)}. "
         "Numbers mark the first and last frame of the path. Rejected links are red and dashed."
     )

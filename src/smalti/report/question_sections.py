@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import asdict
 
 import numpy as np
 
@@ -96,7 +97,7 @@ def _draw_summary(findings: Findings) -> Markup:
 
 
 def _say_end(findings: Findings) -> str:
-    reason = findings.facts["stopped"]
+    reason = findings.outcome.stopped
     lighter = sum(link.weight < LIGHT for link in findings.links.values() if link.state is LinkState.ACCEPTED)
     links = count(lighter, "accepted link has", "accepted links have")
     weights = f" {links} less than half of the full weight because of a bad fit." if lighter else ""
@@ -105,7 +106,7 @@ def _say_end(findings: Findings) -> str:
 
 def _say_noise(findings: Findings) -> str:
     """Say how noisy each kind of link turned out to be."""
-    noise = findings.facts["noise"]
+    noise = asdict(findings.outcome.noise)
     kinds = {"chain": "links of the chain", "matcher": "other links of the matcher", "person": "links of people"}
     found = {
         _noise_of(entry) for entry in findings.answers if entry.answer.landmarks is not None and entry.role in NOISY
@@ -223,10 +224,10 @@ def draw_rejected(findings: Findings) -> Markup:
 
 def draw_breaks(findings: Findings) -> Markup:
     """Tell where the chain broke beyond bridging, and whether answers joined the two sides."""
-    breaks = [Pair(*pair) for pair in findings.facts["breaks"]]
+    breaks = findings.outcome.breaks
     if not breaks:
         return Markup()
-    unjoined = {Pair(*pair) for pair in findings.facts["unjoined"]}
+    unjoined = findings.outcome.unjoined
     told = join(
         element(
             "p",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from smalti import __version__
 from smalti.errors import UsageError
@@ -100,18 +100,18 @@ def _bar(share: float) -> Markup:
 
 
 def _settings(findings: Findings) -> Iterator[tuple[str, str]]:
-    facts = findings.facts
-    location = facts["location"]
+    facts = findings.source_facts
+    location = facts.location
     first = location if isinstance(location, str) else location[0]
     yield "input", first if isinstance(location, str) or len(location) == 1 else f"{first} and {len(location) - 1} more"
     yield "frame size", f"{findings.outline.width:.0f} × {findings.outline.height:.0f} px"
-    for name, value in facts["binding"].items():
+    for name, value in asdict(facts.binding).items():
         yield from _flatten(name, value)
-    yield "maps", facts["family"]
-    yield "fingerprint of the input", facts["fingerprint"]
+    yield "maps", findings.outcome.family
+    yield "fingerprint of the input", facts.fingerprint
 
 
-def _flatten(name: str, value: Any) -> Iterator[tuple[str, str]]:
+def _flatten(name: str, value: object) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _flatten(f"{name} {key}".replace("_", " "), inner)

@@ -36,10 +36,7 @@ class CandidatePairs:
     @classmethod
     def of(cls, view: View) -> CandidatePairs:
         """Return the candidates of a view; they are computed once."""
-        found: CandidatePairs | None = view.remembered.get("candidates")
-        if found is None:
-            found = view.remembered["candidates"] = cls._of(view)
-        return found
+        return view.once(cls._of)
 
     def expected_gain(self, view: View) -> ExpectedGain:
         """Return the expected gain of the candidates."""

@@ -42,11 +42,8 @@ class Posterior:
     @classmethod
     def of(cls, view: View) -> Posterior:
         """Learn from pairs near in time and from pairs anywhere, once per view."""
-        learned: Learned | None = view.remembered.get("posterior")
-        if learned is None:
-            learned = view.remembered["posterior"] = cls._learn(view)
         # The view must not hold a posterior, which holds the view: such a cycle would keep the mosaic in memory.
-        return cls(view, *learned)
+        return cls(view, *view.once(cls._learn))
 
     @classmethod
     def _learn(cls, view: View) -> Learned:

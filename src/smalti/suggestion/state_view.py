@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from smalti.engine.relative_position import Centres
 from smalti.geometry.outline import Outline
 from smalti.overlap.external_model import ExternalModel, PairwiseModel, pairwise
 from smalti.records import Homographies, PairNumbers, pair_key
+
+T = TypeVar("T")
 
 NO_PAIRS: PairNumbers = np.empty((0, 2), dtype=np.int64)
 
@@ -76,7 +79,13 @@ class View:
         self.answered = answered
         self.given_up = given_up
         self.only = only
-        self.remembered: dict[str, Any] = {}  # results that other modules computed for this state
+        self._kept: dict[Callable[[View], object], object] = {}
+
+    def once(self, compute: Callable[[View], T]) -> T:
+        """Return what a function computes of this state. It is computed once."""
+        if compute not in self._kept:
+            self._kept[compute] = compute(self)
+        return cast(T, self._kept[compute])
 
     @property
     def settled(self) -> PairNumbers:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import cv2
 import numpy as np
@@ -94,7 +94,7 @@ _LEVEL = 1
 _CHANNELS = (("red", "FF0000"), ("green", "00FF00"), ("blue", "0000FF"), ("alpha", "FFFFFF"))
 
 
-def _array(width: int, height: int) -> dict[str, Any]:
+def _array(width: int, height: int) -> dict[str, object]:
     """Return the Zarr 2 metadata of a level."""
     return {
         "zarr_format": 2,
@@ -109,7 +109,7 @@ def _array(width: int, height: int) -> dict[str, Any]:
     }
 
 
-def _describe(caption: Caption, levels: int) -> dict[str, Any]:
+def _describe(caption: Caption, levels: int) -> dict[str, object]:
     """Return the OME-NGFF 0.4 attributes of the group."""
     across, down = caption.pixel_sides_um or (1.0, 1.0)
     unit = {} if caption.pixel_sides_um is None else {"unit": "micrometer"}
@@ -117,7 +117,7 @@ def _describe(caption: Caption, levels: int) -> dict[str, Any]:
     datasets = []
     for level in range(levels):
         side = 2**level
-        placed: list[dict[str, Any]] = [{"type": "scale", "scale": [1.0, down * side, across * side]}]
+        placed: list[dict[str, object]] = [{"type": "scale", "scale": [1.0, down * side, across * side]}]
         if level > 0:
             # The centre of the first pixel is the centre of the pixels whose mean it is.
             shift = (side - 1) / 2
@@ -162,7 +162,7 @@ def _write_tiles(image: Bands, cascade: Cascade, side: int, overlap: int, write:
             pass
 
 
-def _write_json(target: Path, path: Path, content: dict[str, Any]) -> None:
+def _write_json(target: Path, path: Path, content: dict[str, object]) -> None:
     _write(target, path, json.dumps(content, indent=2).encode())
 
 

@@ -1,0 +1,141 @@
+"""Facts of a project, each a typed record and one row of its file: source, mask, registration, outcome of the build."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any, ClassVar, Literal, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from smalti.errors import SmaltiError
+from smalti.frames.source_settings import SourceSettings
+from smalti.records import Pair
+
+Method = Literal["smalti", "paper"]
+Registration = Literal["auto", "keypoints", "dense"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A record that a project keeps. The latest one of a kind counts."""
+
+    NAME: ClassVar[str]  # of its row
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """The settings that must be the same for a build to be resumed."""
+
+    source: SourceSettings
+    mask: str  # "auto", "none", or the path of an image
+    seed: int
+    matcher: str  # the name of the user's own matcher, or "keypoints"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts(Fact):
+    """The source of the frames, and the settings that the project is bound to."""
+
+    NAME: ClassVar[str] = "source"
+
+    location: str | list[str]
+    fingerprint: str
+    width: int  # of a frame, px
+    height: int
+    binding: Binding
+
+
+@dataclass(frozen=True, slots=True)
+class FieldOfView(Fact):
+    """The part of every frame that shows the scene."""
+
+    NAME: ClassVar[str] = "field of view"
+
+    mask: str | None  # packed by `pack_mask`; None for the whole frame
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationFacts(Fact):
+    """How pairs are registered."""
+
+    NAME: ClassVar[str] = "registration"
+
+    asked: Registration
+    method: str  # in words
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionsAskedBy(Fact):
+    """The method and family whose questions were asked, or "several"."""
+
+    NAME: ClassVar[str] = "questions asked by"
+
+    asker: str
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedErrors(Fact):
+    """Errors that were predicted after answers in the annotator, by the key of these answers."""
+
+    NAME: ClassVar[str] = "predicted errors"
+
+    px: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """By which factor links of each kind err more than their landmarks say."""
+
+    chain: float
+    matcher: float
+    person: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Fact):
+    """The numbers of the finished mosaic. Frames have their source numbers."""
+
+    NAME: ClassVar[str] = "outcome"
+
+    finished_after: int  # the revision of the log that the mosaic was computed from
+    method: Method
+    family: str  # of the maps
+    references: tuple[int, ...]  # a frame a part
+    breaks: tuple[Pair, ...]  # consecutive frames that the chain does not join
+    unjoined: tuple[Pair, ...]  # those that nothing joins
+    lens: tuple[float, float] | None  # k₁ and k₂; None without distortion
+    stopped: str  # the reason why no more questions were asked
+    noise: Noise
+    camera: dict[str, float | None] | None  # deviations of the motion prior; None for the paper's method
+    chain_error_px: float | None  # measured on the accepted loops; None without loops
+    left_out_px: float | None  # measured on matches not used for a trial fit; None with too few matches
+    chain_predicted_px: float
+    predicted_error_px: float
+    error_bound_px: float | None  # None for the paper's method, like the next two
+    ahead_px: dict[str, float] | None  # predicted error by the number of further answers
+    worth_going_on: bool | None
+
+
+F = TypeVar("F", bound=Fact)
+
+
+def pack_fact(fact: Fact) -> str:
+    """Return a fact as JSON."""
+    return json.dumps(asdict(fact))
+
+
+def unpack_fact(kind: type[F], packed: str | bytes) -> F:
+    """Return the fact of a JSON text; raise ValueError if it is not one of this kind."""
+    try:
+        # mypy does not know that a class is hashable.
+        fact: F = _adapter(kind).validate_json(packed, strict=True)  # type: ignore[arg-type]
+    except (ValidationError, SmaltiError) as error:
+        raise ValueError(str(error)) from None
+    return fact
+
+
+@cache
+def _adapter(kind: type[Fact]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
