@@ -22,7 +22,7 @@ from smalti.engine.links import Link, fit_link
 from smalti.engine.robust_estimate import estimate
 from smalti.engine.variance_components import MATCHER, PERSON
 from smalti.errors import ModelError, PairError
-from smalti.geometry.homographies import PROJECTIVE, Family
+from smalti.geometry.homographies import PROJECTIVE, Family, FamilyName, family_named
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.overlap.external_model import ExternalModel, NoExternalModel, pairwise
@@ -109,7 +109,7 @@ class ActiveLoop(AnsweredLoop[Link]):
         *,
         external: ExternalModel | None = None,
         strategy: Strategy | None = None,
-        family: Family = PROJECTIVE,
+        family: Family | FamilyName = PROJECTIVE,
         lens: Lens | None = None,
         reference: Reference = "auto",
         stop_rule: StopRule | None = None,
@@ -123,6 +123,7 @@ class ActiveLoop(AnsweredLoop[Link]):
         (n, 2) are they. The `lens` is found unless it is given. The mosaic is seen from the `reference`
         frame, by default the middle one of every part.
         """
+        family = family_named(family) if isinstance(family, str) else family
         by_pair: dict[Pair, Landmarks] = {}
         for landmarks in chain:
             landmarks.pair.check_within(frames)

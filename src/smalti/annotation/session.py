@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from smalti.active_loop import ActiveLoop
 from smalti.agents.matcher import Matcher
@@ -31,12 +31,16 @@ from smalti.annotation.pair_maps import PairMatrix, matrix_of, reduce
 from smalti.annotation.precompute import Precomputation, bounds_ahead_px, error_after_yes_px
 from smalti.annotation.session_state import AnyLoop
 from smalti.building.build import Location
-from smalti.building.build_settings import BuildSettings
+from smalti.building.build_settings import BuildSettings, Method, Registration
 from smalti.building.delivery import deliver
-from smalti.errors import ChangedMeanwhileError, LandmarkError, SmaltiError
-from smalti.progress import Progress, Silence
+from smalti.errors import ChangedMeanwhileError, LandmarkError, SmaltiError, UnknownNameError
+from smalti.frames.source_settings import SourceSettings
+from smalti.geometry.homographies import FamilyName
+from smalti.progress import Progress, Silence, progress_of
 from smalti.project.entries import AnswerEntry, Role
 from smalti.records import Answer, Author, Pair
+
+QueueName = Literal["all", "doubtful"]
 
 
 class Session:
@@ -69,25 +73,81 @@ class Session:
     @classmethod
     def open(
         cls,
-        location: Location,
-        folder: str | Path | None = None,
+        source: Location,
+        output: str | Path | None = None,
         *,
-        settings: BuildSettings | None = None,
-        queue: say.Queue = say.Queue.ALL,
-        source: str | Path | None = None,
+        queue: QueueName = "all",
         matcher: Matcher | None = None,
+        every: int = 1,
+        start: str | None = None,
+        end: str | None = None,
+        max_size: int | None = None,
+        mask: str | Path = "auto",
+        registration: Registration = "auto",
+        method: Method = "smalti",
+        family: FamilyName = "projective",
+        reference: int | str = "auto",
+        target_px: float | None = None,
+        seed: int = 0,
+        moved_to: str | Path | None = None,
+        progress: Progress | bool = False,
+    ) -> Self:
+        """Prepare a video, images, or a project's folder for questions. This takes long for a new video.
+
+        Use the session in a `with` block, or close it.
+
+        Args:
+            source: a video, a folder of images, a pattern, a list of images, or a project's folder.
+            output: the folder of a new project.
+            queue: `"doubtful"` asks only about the pairs of which the matcher is not sure; it answers the others.
+            matcher: see `smalti.build`, as for all arguments up to `seed`. A project's frames are chosen already:
+                leave `every`, `start`, `end`, `max_size`, `mask` and `seed` out.
+            moved_to: where a project's frames are now, if they were moved.
+            progress: True shows bars.
+        """
+        settings = BuildSettings(
+            SourceSettings(every, start, end, max_size),
+            mask=str(mask),
+            registration=registration,
+            method=method,
+            family=family,
+            reference=str(reference),
+            target_px=target_px,
+            seed=seed,
+        )
+        shown = progress_of(progress)
+        return cls.prepare(
+            source, output, settings, queue=queue_named(queue), matcher=matcher, moved_to=moved_to, progress=shown
+        )
+
+    @classmethod
+    def prepare(
+        cls,
+        source: Location,
+        output: str | Path | None = None,
+        settings: BuildSettings | None = None,
+        *,
+        queue: say.Queue = say.Queue.ALL,
+        matcher: Matcher | None = None,
+        moved_to: str | Path | None = None,
         progress: Progress | None = None,
         on_change: Callable[[], None] | None = None,
     ) -> Self:
-        """Prepare a video, images, or a project's folder for questions; long for a new one."""
+        """Open a session by settings; `on_change` is called whenever its state has changed."""
         progress = Silence() if progress is None else progress
         settings = BuildSettings() if settings is None else settings
-        opened = open_project(location, folder, settings, source=source, matcher=matcher, progress=progress)
+        opened = open_project(source, output, settings, source=moved_to, matcher=matcher, progress=progress)
         try:
             return cls(opened, queue, progress, on_change)
         except BaseException:
             opened.project.close()
             raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     @property
     def revision(self) -> int:
@@ -157,15 +217,22 @@ class Session:
         with self._at_once():
             return list_answers(self._answer_history)
 
+    def record(self, answer: Answer) -> say.Outcome:
+        """Keep an answer, and return the next question and whether the answer contradicts the others.
+
+        The pair need not be the one asked; frames have their numbers in the source.
+        """
+        with self._at_once():
+            self._answer_history.inner(answer.pair)
+            return self._keep(AnswerEntry(answer, self._answer_history.role_of(answer.pair), 0.0))
+
     def give(self, request: say.GiveAnswer) -> say.Outcome:
-        """Keep a person's answer, and return the next question."""
+        """Keep a person's answer from the page, and return the next question."""
         pair = Pair(request.i, request.j)
         with self._at_once():
             self._answer_history.inner(pair)
             entry = read_answer(request, self._answer_history.role_of(pair), self._answer_history.loop)
-            self.project.store.keep_answer(entry, seen_revision=request.seen_revision)
-            self._take_up(self._precomputation.states)
-            return self._outcome(describe_answer(pair, request.verdict), entry)
+            return self._keep(entry, request.seen_revision)
 
     def remove(self, request: say.RemoveAnswer) -> say.Outcome:
         """Take an answer back. One that the chain was made of is replaced by a person's "cannot tell"."""
@@ -264,13 +331,13 @@ class Session:
         with self._opened.again() as project:
             return export(name, project, placed)
 
-    def finish(self, progress: Progress) -> None:
+    def finish(self, progress: Progress | bool = False) -> None:
         """Finish the mosaic by the answers so far, render it and report; people may go on answering meanwhile."""
         with self._at_once():
             loop, revision = self._answer_history.loop, self.revision
         with self._opened.again() as project:
             preparation = self._opened.lay_again(project, Silence())
-            deliver(project, preparation, loop, progress, revision)
+            deliver(project, preparation, loop, progress_of(progress), revision)
         with self._at_once():
             self._answer_history.take_up()
         self._on_change()
@@ -314,6 +381,12 @@ class Session:
             answer_history.loop, inner, answer_history.used, answer_history.frames, revision=self.revision, answer=given
         )
 
+    def _keep(self, entry: AnswerEntry, seen_revision: int | None = None) -> say.Outcome:
+        """Write an answer to disk, then go to the state after it."""
+        self.project.store.keep_answer(entry, seen_revision=seen_revision)
+        self._take_up(self._precomputation.states)
+        return self._outcome(describe_answer(entry.answer.pair, entry.answer.verdict), entry)
+
     def _take_up(self, precomputed: Mapping[Hypothetical, AnyLoop] = NOTHING_PRECOMPUTED) -> None:
         """Go to the state after what a person did; take it back, in the log too, where there is no such state."""
         try:
@@ -351,3 +424,10 @@ class Session:
     def _prefetch(self, inner: Pair) -> None:
         outer = self._answer_history.outer(inner)
         self._pictures.prefetch((outer.i, outer.j))
+
+
+def queue_named(name: str) -> say.Queue:
+    """Look a queue up by its name."""
+    if name not in list(say.Queue):
+        raise UnknownNameError("queue", name, tuple(say.Queue))
+    return say.Queue(name)

@@ -56,6 +56,7 @@ class Dispatcher:
         self._failure: str | None = None
         self._shown = PageProgress(self._advance, Silence() if beside is None else beside)
         self._threads = Threads()
+        self.has_finished = False  # whether a mosaic was made
 
     @property
     def is_open(self) -> bool:
@@ -156,6 +157,7 @@ class Dispatcher:
             if not isinstance(error, SmaltiError):
                 logger.exception("the mosaic could not be finished")
         self._enter(Stage.ASKING, failure=failure)
+        self.has_finished = failure is None
 
     async def _await(self, future: Future[T]) -> T:
         try:
