@@ -40,6 +40,7 @@ ORDER = (
         "records",
         "compiled",
         "progress",
+        "notebook_html",
         "geometry",
         "interchange",
         "georeference",

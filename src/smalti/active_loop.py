@@ -25,6 +25,7 @@ from smalti.errors import ModelError, PairError
 from smalti.geometry.homographies import PROJECTIVE, Family, FamilyName, family_named
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
+from smalti.notebook_html import draw_card, say_answers, say_error
 from smalti.overlap.external_model import ExternalModel, NoExternalModel, pairwise
 from smalti.records import Answer, Author, Expectation, Homographies, Landmarks, Pair, PairNumbers, Suggestion, Verdict
 from smalti.suggestion.appearance_evidence import pooled
@@ -304,6 +305,21 @@ class ActiveLoop(AnsweredLoop[Link]):
                 expected = chosen_by.expect(suggestion.pair) if isinstance(agent, ExpectingAgent) else None
                 state = state.record(ask(agent, suggestion.pair, expected))
                 yield state
+
+    def _repr_html_(self) -> str:
+        """Show the numbers that matter in a notebook."""
+        verdicts = [answer.verdict for answer in self.answers]
+        best, reason = self.best, self.stop_reason()
+        rows = [
+            ("frames", str(self.frames)),
+            ("parts", str(int(self.part.max()) + 1)),
+            ("predicted error", say_error(self.predicted_error_px, self.error_bound_px)),
+            ("questions asked", say_answers(*(verdicts.count(verdict) for verdict in Verdict))),
+            ("rejected links", str(len(self.rejected))),
+            ("best next pair", "none is left" if best is None else f"{best.pair.i} and {best.pair.j}"),
+            ("reason to stop", "none" if reason is None else reason.value),
+        ]
+        return draw_card("Active loop", rows)
 
     def _unlike(self, count: int) -> list[Suggestion]:
         """Return the best suggestions of which no two join the same neighbourhoods."""

@@ -36,6 +36,7 @@ from smalti.building.delivery import deliver
 from smalti.errors import ChangedMeanwhileError, LandmarkError, SmaltiError, UnknownNameError
 from smalti.frames.source_settings import SourceSettings
 from smalti.geometry.homographies import FamilyName
+from smalti.notebook_html import draw_card, say_answers, say_error
 from smalti.progress import Progress, Silence, progress_of
 from smalti.project.entries import AnswerEntry, Role
 from smalti.records import Answer, Author, Pair
@@ -341,6 +342,21 @@ class Session:
         with self._at_once():
             self._answer_history.take_up()
         self._on_change()
+
+    def _repr_html_(self) -> str:
+        """Show where things stand in a notebook."""
+        state, question = self.state(), self.question()
+        counts = state.counts
+        rows = [
+            ("usable frames", f"{state.usable} of {state.frames}"),
+            ("parts", str(state.parts)),
+            ("predicted error", say_error(state.predicted_px, None)),
+            ("questions answered", say_answers(counts.yes, counts.no, counts.unsure)),
+            ("next question", "none" if question is None else f"{question.i} and {question.j}"),
+            ("mosaic", "finished" if state.finished else "not finished: finish() makes it"),
+            ("folder", state.folder),
+        ]
+        return draw_card(f"Session: {state.name}", rows)
 
     def close(self) -> None:
         """Give up what is being computed ahead, and let go of the files."""
