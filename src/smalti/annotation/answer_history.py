@@ -222,8 +222,18 @@ class AnswerHistory:
         return tuple(entry.place for entry in self.history.answers if entry.role not in (Role.LOOP, Role.ASIDE))
 
     def _entries(self) -> list[Entry]:
-        loop = [entry for entry in self.answers() if entry.role is Role.LOOP]
-        return [Entry(entry.place, entry.answer.of_pair(self.inner(entry.answer.pair))) for entry in loop]
+        """Return what was answered after the chain.
+
+        A person may answer about a pair that the matcher failed to chain. If the chain does not use this answer, it
+        counts here: otherwise the pair would be asked again and again.
+        """
+        chain, entries = self.preparation.start.chain, []
+        for entry in self.answers():
+            answer = entry.answer.of_pair(self.inner(entry.answer.pair))
+            unused = entry.role is not Role.ASIDE and answer.author is Author.PERSON and answer.pair not in chain
+            if entry.role is Role.LOOP or unused:
+                entries.append(Entry(entry.place, answer))
+        return entries
 
 
 SECONDS_OF_YES, SECONDS_OF_NO = 60.0, 15.0
