@@ -108,8 +108,8 @@ def write_api() -> str:
     lines = [
         "# Python API",
         "",
-        f"These {len(smalti.__all__)} names of `smalti` and {len(smalti_lab.__all__)} names of `smalti_lab` are public: `from "
-        "smalti import …`, `from smalti_lab import …`. All other names may change at any time.",
+        f"These {len(smalti.__all__)} names of `smalti` and {len(smalti_lab.__all__)} names of `smalti_lab` are public."
+        " All other names may change at any time.",
     ]
     for package, groups in ((smalti, API_GROUPS), (smalti_lab, LAB_GROUPS)):
         for title, names in groups.items():
