@@ -39,11 +39,21 @@ LAB_GROUPS = {
 """The same for `smalti_lab`."""
 
 MEMBERS = {
+    "Project": (
+        *("open", "info", "mosaic", "evaluate", "georeference", "parts", "is_finished", "frames", "answers", "links"),
+        *("placements", "not_placed", "unconfirmed", "source", "width", "height", "outline", "lens", "mask", "close"),
+    ),
     "Session": (
         *("open", "question", "look", "record", "propose", "state", "mosaic", "answers", "revision", "finish", "close"),
     ),
+    "ActiveLoop": (
+        *("start", "suggest", "best", "record", "forget", "replay", "run", "stop_reason", "is_settled", "answers"),
+        *("chain", "landmarks", "links", "rejected", "mosaic_from_frame", "part", "lens", "frames", "outline"),
+        *("predicted_error_px", "error_bound_px", "prediction", "posterior", "likely", "expect", "surprise"),
+        *("covariance", "estimate", "external", "strategy", "stop_rule", "view"),
+    ),
 }
-"""Of a class that the server uses too: what others need of it."""
+"""Classes that no user calls by name, and whose other members only Smalti itself uses: what users need of them."""
 
 PROJECT_FILES = ("CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md")
 
@@ -117,7 +127,8 @@ def write_api() -> str:
             for name in names:
                 lines += ["", f"::: {package.__name__}.{name}"]
                 if name in MEMBERS:
-                    lines += ["    options:", f"      members: [{', '.join(MEMBERS[name])}]"]
+                    lines += ["    options:", "      merge_init_into_class: false"]
+                    lines += [f"      members: [{', '.join(MEMBERS[name])}]"]
     return "\n".join(lines) + "\n"
 
 

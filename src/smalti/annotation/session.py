@@ -47,7 +47,7 @@ QueueName = Literal["all", "doubtful"]
 class Session:
     """Questions to people about one project. Its methods may be called from any thread.
 
-    The state is a function of the log: `Ledger` follows it. An answer is on disk before anything else is done with it.
+    The state is a function of the log of answers. An answer is on disk before anything else is done with it.
     """
 
     def __init__(
@@ -175,7 +175,10 @@ class Session:
             )
 
     def question(self) -> say.Question | None:
-        """Return the question that is most worth asking; None while the matcher is at work, or where none is left."""
+        """Return the question with the largest expected gain for its cost, about the frames `i` and `j`.
+
+        None while the matcher is at work, or where no question is left.
+        """
         with self._at_once():
             best = self._answer_history.loop.best
             return None if best is None or self._auto_answerer.is_working else self._ask(best.pair)
