@@ -185,7 +185,7 @@ def recollect(project: Project) -> Recollection:
     longest_tie = LONGEST_TIE if project.store.fact("registered_by") == PIXELS else 0
     chain = register_chain(len(used), project.outline, questions.ask, 2 * len(used), longest_tie)
     joined = {landmarks.pair for landmarks in chain.links}
-    answers = tuple(answer for answer in questions.given(Role.LOOP) if answer.pair not in joined)
+    answers = tuple(questions.given_after(joined))
     if not answers:
         raise ProjectError(f"{project.folder}: no question was answered yet; there is nothing to replay")
     start = ActiveLoop.start(

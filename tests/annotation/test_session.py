@@ -481,6 +481,16 @@ def test_a_pair_that_the_matcher_failed_to_chain_is_asked_once(folder, verdict):
         assert (session.question().i, session.question().j) == (pair.i, pair.j)
 
 
+def test_a_build_uses_what_a_person_said_of_a_pair_that_could_not_be_chained(folder):
+    with Session.open(folder) as session:
+        pair, source = Pair(session.question().i, session.question().j), session.state().source
+        session.project.store.keep_answer(AnswerEntry(Answer.no(pair, "too few matches"), Role.BRIDGE, 0.1))
+    with Session.open(folder) as session:
+        answer(session, pair.i, pair.j)
+    with build(source, folder, budget=1, matcher=TrueMatcher(walk(), noise_px=1.2)) as project:
+        assert pair in {link.pair for link in project.links if link.state is LinkState.ACCEPTED}
+
+
 def test_a_session_shows_itself_in_a_notebook(session):
     shown = session._repr_html_()
     question = session.question()

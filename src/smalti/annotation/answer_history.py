@@ -13,6 +13,7 @@ from smalti.active_loop import ActiveLoop
 from smalti.annotation.opening import Opened
 from smalti.annotation.session_state import AnyLoop, Surprise, surprise_of
 from smalti.building.preparation import Preparation
+from smalti.building.source_questions import counts_after_chain
 from smalti.errors import PairError
 from smalti.progress import Progress, Silence
 from smalti.project.entries import AnswerEntry, FrameEntry, History, Role
@@ -222,17 +223,12 @@ class AnswerHistory:
         return tuple(entry.place for entry in self.history.answers if entry.role not in (Role.LOOP, Role.ASIDE))
 
     def _entries(self) -> list[Entry]:
-        """Return what was answered after the chain.
-
-        A person may answer about a pair that the matcher failed to chain. If the chain does not use this answer, it
-        counts here: otherwise the pair would be asked again and again.
-        """
+        """Return what was answered after the chain."""
         chain, entries = self.preparation.start.chain, []
         for entry in self.answers():
-            answer = entry.answer.of_pair(self.inner(entry.answer.pair))
-            unused = entry.role is not Role.ASIDE and answer.author is Author.PERSON and answer.pair not in chain
-            if entry.role is Role.LOOP or unused:
-                entries.append(Entry(entry.place, answer))
+            inner = self.inner(entry.answer.pair)
+            if counts_after_chain(entry, inner, chain):
+                entries.append(Entry(entry.place, entry.answer.of_pair(inner)))
         return entries
 
 

@@ -419,8 +419,13 @@ class Session:
         """Go on after a change that is on disk."""
         contradiction = None
         state_history = self._answer_history.state_history
-        if given is not None and given.role is Role.LOOP:
-            answer = state_history.now.loop.answers[-1]
+        latest = state_history.now.entry
+        if (
+            given is not None
+            and latest is not None
+            and latest.answer.pair == self._answer_history.inner(given.answer.pair)
+        ):
+            answer = latest.answer
             found = find_contradiction(
                 state_history.before.loop, state_history.now.loop, answer, state_history.earlier_surprises()
             )

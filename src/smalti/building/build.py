@@ -133,7 +133,7 @@ def _ask(project: Project, preparation: Preparation, asker: str, progress: Progr
     answers are taken up first, in the order in which they were given.
     """
     loop, questions = preparation.start, preparation.questions
-    before = questions.given(Role.LOOP)
+    before = questions.given_after(loop.chain)
     asked_by = project.store.fact("asked_by", asker if before else None)
     shared = any(answer.author is Author.PERSON for answer in before) or asked_by not in (None, asker)
     project.store.keep_facts(asked_by="several" if shared else asker)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from smalti.agents.agent import Agent, ask
 from smalti.project.answer_store import Store
 from smalti.project.entries import AnswerEntry, Role
-from smalti.records import Answer, Expectation, Landmarks, Pair
+from smalti.records import Answer, Author, Expectation, Landmarks, Pair
 
 
 class Questions:
@@ -44,12 +44,14 @@ class Questions:
         """Return how many questions of these roles were asked."""
         return sum(entry.role in roles for entry in self._entries.values())
 
-    def given(self, role: Role) -> list[Answer]:
-        """Return the answers of one role between frames that the engine knows, in the order in which they came."""
+    def given_after(self, chain: Collection[Pair]) -> list[Answer]:
+        """Return what was answered after the chain, in the order in which it came."""
         found = []
         for pair, entry in self._entries.items():
-            if entry.role is role and pair.i in self._place and pair.j in self._place:
-                found.append(entry.answer.of_pair(self._in_engine(pair)))
+            if pair.i in self._place and pair.j in self._place:
+                answer = entry.answer.of_pair(self._in_engine(pair))
+                if counts_after_chain(entry, answer.pair, chain):
+                    found.append(answer)
         return found
 
     def landmarks(self) -> dict[Pair, Landmarks]:
@@ -63,6 +65,16 @@ class Questions:
 
     def _in_engine(self, pair: Pair) -> Pair:
         return Pair(self._place[pair.i], self._place[pair.j])
+
+
+def counts_after_chain(entry: AnswerEntry, pair: Pair, chain: Collection[Pair]) -> bool:
+    """Tell whether an answer on a pair, in the numbers of the engine like the chain, counts after the chain.
+
+    A person may answer about a pair that the matcher failed to chain. If the chain does not use this answer, it counts
+    like all others: otherwise it would be lost, and the pair would be asked again and again.
+    """
+    by_person = entry.role is not Role.ASIDE and entry.answer.author is Author.PERSON
+    return pair not in chain and (entry.role is Role.LOOP or by_person)
 
 
 class _Asking:
