@@ -7,7 +7,7 @@ Without --sets, on the raster or that path, all overlapping pairs and their land
 paper's, expected) after so many evenly spaced rungs, and after so many greedy ones.
 
 With --sets, K questions are chosen together, at a state of Smalti's own engine: before any answer, or after as many
-as --after says. Errors are those that Smalti lowers (`suggestion/lessons.py`), summed over all pairs that matter.
+as --after says. Errors are those that Smalti lowers (`suggestion/expected_gain.py`), summed over all pairs that matter.
 
 - *greedy* is Smalti's joint choice: each question is the best if those before it are answered. *Exact greedy* is the
   same without random loads.
@@ -107,13 +107,13 @@ class Design:
         return cls(pairs[loop], rows[loop], matter, np.linalg.inv(known))
 
     @classmethod
-    def of_lessons(cls, expected_gain: ExpectedGain, mattering: SurveyedPairs, weight: NDArray[np.float64]) -> Design:
+    def of_lessons(cls, expected_gain: ExpectedGain, error_pairs: SurveyedPairs, weight: NDArray[np.float64]) -> Design:
         """Take what Smalti knows of candidates, and all pairs that matter (m,) instead of a sample."""
         links, known = expected_gain.links, expected_gain.covariance
-        rows = np.concatenate([links.by_i, links.by_j], axis=2) * np.sqrt(expected_gain.likely)[:, None, None]
-        middles = shared_points(mattering.centres, known.outline)[0].mean(axis=1, keepdims=True)
-        errors = known.predicted_links(mattering.pairs, middles, np.sqrt(weight / weight.sum())[:, None])
-        matter = information(mattering.pairs, np.concatenate([errors.by_i, errors.by_j], axis=2), known.frames)
+        rows = np.concatenate([links.by_i, links.by_j], axis=2) * np.sqrt(expected_gain.yes_probability)[:, None, None]
+        middles = shared_points(error_pairs.centres, known.outline)[0].mean(axis=1, keepdims=True)
+        errors = known.predicted_links(error_pairs.pairs, middles, np.sqrt(weight / weight.sum())[:, None])
+        matter = information(error_pairs.pairs, np.concatenate([errors.by_i, errors.by_j], axis=2), known.frames)
         size = matter.shape[0]
         covariance = known.carry(np.eye(size).reshape(known.frames, -1, size)).reshape(size, size)
         return cls(links.pairs, rows, matter, (covariance + covariance.T) / 2.0)
@@ -312,8 +312,8 @@ def compare(experiment: Experiment, seed: int, counts: Sequence[int], before: in
     assert isinstance(start, ActiveLoop)
     course = [start, *start.run(agent)]
     state = course[min(before, len(course) - 1)]
-    expected_gain, mattering, weight = look(state.view, None if likely else experiment.overlapping)
-    design = Design.of_lessons(expected_gain, mattering, weight)
+    expected_gain, error_pairs, weight = look(state.view, None if likely else experiment.overlapping)
+    design = Design.of_lessons(expected_gain, error_pairs, weight)
     exact, _ = design.greedy(max(counts))
     found = []
     for count in counts:
@@ -345,14 +345,19 @@ def look(view: View, overlapping: PairNumbers | None) -> tuple[ExpectedGain, Sur
     Where it is known which pairs overlap, candidates are those of them that may be asked.
     """
     if overlapping is None:
-        prospect = CandidatePairs.of(view)
-        return prospect.expected_gain(view), prospect.mattering, prospect.weight
+        found = CandidatePairs.of(view)
+        return found.expected_gain(view), found.error_pairs, found.weight
     candidates = overlapping[view.may_be_asked(overlapping)]
-    mattering, weight = SurveyedPairs.of(view, overlapping), np.ones(len(overlapping))
+    error_pairs, weight = SurveyedPairs.of(view, overlapping), np.ones(len(overlapping))
     expected_gain = ExpectedGain.of(
-        view.estimate, view.covariance, SurveyedPairs.of(view, candidates), np.ones(len(candidates)), mattering, weight
+        view.estimate,
+        view.covariance,
+        SurveyedPairs.of(view, candidates),
+        np.ones(len(candidates)),
+        error_pairs,
+        weight,
     )
-    return expected_gain, mattering, weight
+    return expected_gain, error_pairs, weight
 
 
 def largest(weights: NDArray[np.float64], count: int) -> list[int]:

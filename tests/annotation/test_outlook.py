@@ -85,7 +85,7 @@ def test_what_a_yes_would_remove_is_what_the_question_was_chosen_for(folder):
         question, loop = session.question(), session._answer_history.loop
         left = 1.0 - loop.best.reasons["drop_px2"] / loop.prediction.expected_gain.squared_error
         forecast = session.forecast(question.i, question.j)
-        removed = (1.0 - left) * (forecast.now_px**2 - loop.prediction.lasting_px**2)
+        removed = (1.0 - left) * (forecast.now_px**2 - loop.prediction.irreducible_px**2)
         assert forecast.after_yes_px == pytest.approx((forecast.now_px**2 - removed) ** 0.5, rel=1e-6)
 
 

@@ -14,7 +14,7 @@ from smalti.project.project import Project
 from smalti.records import Pair, Verdict
 from smalti_lab import replay_command as command
 from smalti_lab.replaying import AS_ASKED, Order, Replay, Step, replay
-from tests.test_replay import ANSWERS, make_project
+from tests.lab.test_replay import ANSWERS, make_project
 
 
 def run(*words):

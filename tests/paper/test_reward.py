@@ -14,12 +14,10 @@ from smalti.geometry.outline import Outline
 from smalti.overlap.normal_probability import rectangle_probability
 from smalti.overlap.position_bounds import probability_bounds
 from smalti.paper.paper_strategy import (
-    Found,
     branch_and_bound,
     expected_informativeness,
     expected_informativeness_bound,
     informativeness,
-    merge,
     position_probability,
     position_probability_bounds,
     rank,
@@ -250,11 +248,3 @@ def test_negative_rewards_are_ranked_like_any_other() -> None:
     wanted = np.triu(np.ones((4, 4), dtype=bool), 1)
     bound = np.zeros((4, 4))
     assert searched(reward, bound, wanted, 4) == exhaustive(reward, wanted, 4)
-
-
-def test_merging_keeps_the_best_of_both_and_orders_equal_rewards_by_pair() -> None:
-    first = merge(Found.nothing(), np.array([[2, 9], [1, 5], [0, 7]]), np.array([1.0, 3.0, 2.0]), 3, 3)
-    found = merge(first, np.array([[2, 8], [0, 3]]), np.array([1.0, 2.0]), 4, 9)
-    assert found.pairs.tolist() == [[1, 5], [0, 3], [0, 7], [2, 8]]
-    assert found.rewards.tolist() == [3.0, 2.0, 2.0, 1.0]
-    assert found.evaluated == 12

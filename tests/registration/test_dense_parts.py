@@ -14,7 +14,7 @@ from smalti.records import Expectation
 from smalti.registration.alignment import align, gather_evidence, moves_of_points, moves_of_tiles
 from smalti.registration.dense import scale_map
 from smalti.registration.feature_pyramid import UNIT, pixels_of, planes_of, prepare, tangent_at, warp
-from smalti.registration.pose_search import find_places
+from smalti.registration.pose_search import find_poses
 from smalti.registration.precision import compare_with_chance, estimate_sigmas, share_information
 from tests.registration.scenes import FRAME_SIZE, apart, gray, overlapping, true_map
 from tests.registration.views import X, Y, field, prepared
@@ -212,7 +212,7 @@ def test_the_likeliest_place_is_the_right_one_when_the_turn_is_unknown():
     truth = halved(true_map(PAIR), 2)
     c, s = np.cos(2.0), np.sin(2.0)
     guess = Expectation(np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]]), np.inf)
-    places = find_places(prepared(PAIR.i).levels[2], prepared(PAIR.j).levels[2], [guess], 4, 0.2)
+    places = find_poses(prepared(PAIR.i).levels[2], prepared(PAIR.j).levels[2], [guess], 4, 0.2)
     place = max(places, key=lambda place: place.likeness)
     middle = np.array([[WIDTH / 8, HEIGHT / 8]])
     assert np.linalg.norm(apply_map(place.i_from_j, middle) - apply_map(truth, middle)) < 2
@@ -221,20 +221,20 @@ def test_the_likeliest_place_is_the_right_one_when_the_turn_is_unknown():
 def test_the_right_place_comes_first_where_frames_have_hardly_turned():
     truth = halved(true_map(PAIR), 2)
     anywhere = Expectation(IDENTITY, np.inf)
-    place = next(find_places(prepared(PAIR.i).levels[2], prepared(PAIR.j).levels[2], [anywhere], 4, 0.2))
+    place = next(find_poses(prepared(PAIR.i).levels[2], prepared(PAIR.j).levels[2], [anywhere], 4, 0.2))
     middle = np.array([[WIDTH / 8, HEIGHT / 8]])
     assert np.linalg.norm(apply_map(place.i_from_j, middle) - apply_map(truth, middle)) < 2
 
 
 def test_no_place_comes_twice():
     anywhere = Expectation(IDENTITY, np.inf)
-    places = list(find_places(prepared(0).levels[2], prepared(20).levels[2], [anywhere], 8, 0.15))
+    places = list(find_poses(prepared(0).levels[2], prepared(20).levels[2], [anywhere], 8, 0.15))
     assert len({tuple(place.i_from_j.ravel()) for place in places}) == len(places)
 
 
 def test_places_keep_the_expected_perspective():
     guess = Expectation(scale_map(TILTED, -2), np.inf)
-    place = next(find_places(prepared(0).levels[2], prepared(0).levels[2], [guess], 1, 0.2))
+    place = next(find_poses(prepared(0).levels[2], prepared(0).levels[2], [guess], 1, 0.2))
     middle = np.array([(WIDTH / 4 - 1) / 2, (HEIGHT / 4 - 1) / 2])
     depth = [found[2] / (found[2] @ [*middle, 1.0]) for found in (place.i_from_j, guess.i_from_j)]
     np.testing.assert_allclose(depth[0], depth[1], atol=1e-12)
@@ -242,7 +242,7 @@ def test_places_keep_the_expected_perspective():
 
 def test_places_stay_within_three_sigma_and_come_best_first():
     guess = Expectation(np.array([[1.0, 0, 10], [0, 1, 5], [0, 0, 1]]), 2.0)
-    places = list(find_places(prepared(0).levels[2], prepared(20).levels[2], [guess], 5, 0.1))
+    places = list(find_poses(prepared(0).levels[2], prepared(20).levels[2], [guess], 5, 0.1))
     middle = np.array([(WIDTH / 4 - 1) / 2, (HEIGHT / 4 - 1) / 2])
     assert places
     for place in places:

@@ -9,7 +9,7 @@ from smalti.engine.equations import System
 from smalti.engine.links import fit_link
 from smalti.geometry.homographies import PROJECTIVE
 from smalti.records import Landmarks, Pair
-from smalti.suggestion.answer_model import NO_IMAGINED, YES_IMAGINED, acceptance
+from smalti.suggestion.answer_model import PRIOR_NO, PRIOR_YES, acceptance
 from smalti.suggestion.pair_survey import REACHES
 from tests.worlds import OUTLINE
 
@@ -32,9 +32,9 @@ def refused_of(kind, count):
 def test_links_are_yeses_of_the_kind_that_their_distance_makes_them(shift, kind, axis):
     moved = np.zeros(2)
     moved[axis] = shift
-    yes = YES_IMAGINED.copy()
+    yes = PRIOR_YES.copy()
     yes[kind] += 20.0
-    np.testing.assert_allclose(acceptance(shifted_by(moved, 20), NOTHING_REFUSED), yes / (yes + NO_IMAGINED))
+    np.testing.assert_allclose(acceptance(shifted_by(moved, 20), NOTHING_REFUSED), yes / (yes + PRIOR_NO))
 
 
 def test_before_any_answer_rims_are_likely_to_be_refused_and_overlap_not():

@@ -65,7 +65,7 @@ class Dense:
             axis=1, keepdims=True
         )
         errors = self.by_all(estimate.covariance.predicted_links(PAIRS, middles))
-        self.mattering = np.einsum("n,nri,nrj->ij", WEIGHT / WEIGHT.sum(), errors, errors)
+        self.error_pairs = np.einsum("n,nri,nrj->ij", WEIGHT / WEIGHT.sum(), errors, errors)
 
     def by_all(self, relations):
         """How rows (n, rows) of relations move with the increments of all nodes (n, rows, nodes · f)."""
@@ -81,7 +81,7 @@ class Dense:
         for relation, part in added:
             jacobian = self.by_all(relation)[0]
             information += part * jacobian.T @ jacobian
-        return self.mattering @ np.linalg.inv(information)
+        return self.error_pairs @ np.linalg.inv(information)
 
     def error(self, added=()):
         return float(np.trace(self.products(added)))
@@ -172,8 +172,8 @@ def test_an_answer_that_is_not_likely_takes_less_of_the_error():
 
 def test_what_was_supposed_is_not_likely_to_be_asked_again():
     expected_gain = lessons_of().suppose(7)
-    assert expected_gain.likely[7] == 0.0
-    np.testing.assert_array_equal(np.delete(expected_gain.likely, 7), np.delete(LIKELY, 7))
+    assert expected_gain.yes_probability[7] == 0.0
+    np.testing.assert_array_equal(np.delete(expected_gain.yes_probability, 7), np.delete(LIKELY, 7))
 
 
 def test_supposing_leaves_the_lessons_before_it_as_they_were():
@@ -197,9 +197,9 @@ def parted():
 
 def test_joining_two_mosaics_is_worth_the_share_of_frames_that_are_lost():
     state, _ = parted()
-    prospect = CandidatePairs.of(state.view)
-    expected_gain = prospect.expected_gain(state.view)
-    part = state.part[prospect.candidates.pairs]
+    candidates = CandidatePairs.of(state.view)
+    expected_gain = candidates.expected_gain(state.view)
+    part = state.part[candidates.surveyed.pairs]
     between = part[:, 0] != part[:, 1]
     assert between.any()
     np.testing.assert_allclose(expected_gain.joining[between], LOST**2 * OUTLINE.area * 6 / 20)
@@ -210,10 +210,12 @@ def test_joining_two_mosaics_is_worth_the_share_of_frames_that_are_lost():
 def test_supposing_that_they_are_joined_leaves_less_to_be_gained_by_joining_them():
     state, _ = parted()
     expected_gain = CandidatePairs.of(state.view).expected_gain(state.view)
-    n = int(np.argmax(expected_gain.likely * (expected_gain.joining > 0.0)))
+    n = int(np.argmax(expected_gain.yes_probability * (expected_gain.joining > 0.0)))
     left = expected_gain.suppose(n)
     between = expected_gain.joining > 0.0
-    np.testing.assert_allclose(left.joining[between], (1.0 - expected_gain.likely[n]) * expected_gain.joining[between])
+    np.testing.assert_allclose(
+        left.joining[between], (1.0 - expected_gain.yes_probability[n]) * expected_gain.joining[between]
+    )
     assert left.squared_error == expected_gain.squared_error
 
 
@@ -276,12 +278,12 @@ def test_loops_tell_of_loops_once_there_are_five():
     world = raster(30)
     chain, loops = world.agent(1, 1.0), world.agent(1, 0.1)
     state = ActiveLoop.start(30, OUTLINE, world.chain(chain))
-    told = []
+    precisions = []
     for n in range(6):
-        told.append(landmarks_of_a_frame(state.estimate))
+        precisions.append(landmarks_of_a_frame(state.estimate))
         state = state.record(loops.answer(Pair(n, 29 - n)))
-    assert max(told[:5]) < 30.0
-    assert told[5] > 10.0 * max(told[:5])
+    assert max(precisions[:5]) < 30.0
+    assert precisions[5] > 10.0 * max(precisions[:5])
 
 
 def test_without_any_link_one_landmark_is_expected():

@@ -109,7 +109,7 @@ def test_frames_that_are_each_a_mosaic_of_their_own_have_no_error():
 
 def test_looking_ahead_pauses_after_every_answer():
     outlook, paused = course()[1][5].prediction, []
-    assert outlook.look_ahead(lambda: paused.append(1)) == outlook.ahead_px
+    assert outlook.predict_ahead(lambda: paused.append(1)) == outlook.ahead_px
     assert len(paused) == max(AHEAD)
 
 
@@ -134,7 +134,7 @@ def test_pairs_that_differ_by_more_than_their_landmarks_scatter_leave_an_error()
 
 def test_no_answers_remove_what_lasts():
     outlook = course()[1][5].prediction
-    assert outlook.error_left_px(0.0) == outlook.lasting_px >= LEAST_ERROR_PX
+    assert outlook.error_left_px(0.0) == outlook.irreducible_px >= LEAST_ERROR_PX
     assert outlook.error_left_px(outlook.expected_gain.squared_error) == pytest.approx(outlook.error_px)
 
 

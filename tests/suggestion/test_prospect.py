@@ -12,7 +12,7 @@ from smalti.active_loop import ActiveLoop
 from smalti.engine.relative_position import PairCentres
 from smalti.records import Answer, Landmarks, Pair, pair_key
 from smalti.suggestion.appearance_evidence import WeighedAppearance
-from smalti.suggestion.candidates import FAINTEST, LOST, AcceptedTimesSpread, CandidatePairs, _bounded
+from smalti.suggestion.candidates import LOST, SMALLEST, AcceptedTimesSpread, CandidatePairs, _counted_share
 from smalti.suggestion.pair_search import _bound
 from smalti.suggestion.pair_survey import REACHES, SurveyedPairs, near_pairs, probability_within
 from smalti.suggestion.posterior import Posterior, kinds
@@ -40,31 +40,31 @@ def test_candidates_are_all_pairs_whose_reward_is_not_faint():
     posterior = Posterior.of(view)
     reward = AcceptedTimesSpread(posterior.acceptance).of(view.covariance.of_pairs(pairs), np.zeros(len(pairs)))
     worth = WeighedAppearance(view.pooled, posterior.evidence).of_pairs(pairs) * reward
-    wanted = pairs[worth > FAINTEST * worth.max()]
+    wanted = pairs[worth > SMALLEST * worth.max()]
     assert len(wanted) > 100
-    found = pair_key(*CandidatePairs.of(view).candidates.pairs.T)
+    found = pair_key(*CandidatePairs.of(view).surveyed.pairs.T)
     assert np.isin(pair_key(*wanted.T), found).all()
     assert np.isin(found, pair_key(*pairs.T)).all()
 
 
 def test_no_pair_matters_twice():
-    prospect = CandidatePairs.of(walk().view)
-    counted = pair_key(*prospect.mattering.pairs[prospect.weight > 0.0].T)
+    candidates = CandidatePairs.of(walk().view)
+    counted = pair_key(*candidates.error_pairs.pairs[candidates.weight > 0.0].T)
     assert len(np.unique(counted)) == len(counted)
 
 
 def test_pairs_matter_as_much_as_they_are_likely_to_overlap():
     view = walk().view
-    prospect = CandidatePairs.of(view)
-    count = len(prospect.likely)
-    counts = _bounded(prospect.mattering)
-    np.testing.assert_array_equal(prospect.weight[:count], prospect.likely * counts[:count])
-    near, stand_for = near_pairs(view.frames)
-    np.testing.assert_array_equal(prospect.mattering.pairs[count:], near)
-    expected = stand_for * Posterior.of(view).of_pairs(near) * counts[count:]
-    alone = prospect.weight[count:] > 0.0
+    candidates = CandidatePairs.of(view)
+    count = len(candidates.yes_probability)
+    counts = _counted_share(candidates.error_pairs)
+    np.testing.assert_array_equal(candidates.weight[:count], candidates.yes_probability * counts[:count])
+    near, sampling_weight = near_pairs(view.frames)
+    np.testing.assert_array_equal(candidates.error_pairs.pairs[count:], near)
+    expected = sampling_weight * Posterior.of(view).of_pairs(near) * counts[count:]
+    alone = candidates.weight[count:] > 0.0
     assert alone.sum() >= view.frames - 1
-    np.testing.assert_allclose(prospect.weight[count:][alone], expected[alone], rtol=1e-12)
+    np.testing.assert_allclose(candidates.weight[count:][alone], expected[alone], rtol=1e-12)
 
 
 def uncertain_by(deviations_px):
@@ -78,7 +78,7 @@ def uncertain_by(deviations_px):
 
 def test_what_is_lost_counts_no_more_the_further_off_it_is():
     lost_px = LOST * OUTLINE.width
-    near, half, off, far_off = _bounded(uncertain_by([1.0, lost_px, 10 * lost_px, 1000 * lost_px]))
+    near, half, off, far_off = _counted_share(uncertain_by([1.0, lost_px, 10 * lost_px, 1000 * lost_px]))
     assert near == pytest.approx(1.0, abs=0.01)
     assert half == pytest.approx(0.5)
     # Of the squared error itself, as much counts of the one as of the other.
@@ -93,11 +93,11 @@ def parted():
 
 
 def test_pairs_of_two_mosaics_do_not_matter_but_may_be_asked():
-    prospect, part = CandidatePairs.of(parted().view), parted().part
-    across = part[prospect.mattering.pairs[:, 0]] != part[prospect.mattering.pairs[:, 1]]
-    assert (prospect.weight[across] == 0.0).all()
-    assert prospect.weight[~across].any()
-    asked = part[prospect.candidates.pairs]
+    candidates, part = CandidatePairs.of(parted().view), parted().part
+    across = part[candidates.error_pairs.pairs[:, 0]] != part[candidates.error_pairs.pairs[:, 1]]
+    assert (candidates.weight[across] == 0.0).all()
+    assert candidates.weight[~across].any()
+    asked = part[candidates.surveyed.pairs]
     assert (asked[:, 0] != asked[:, 1]).any()
 
 
@@ -105,7 +105,7 @@ def test_pairs_of_two_mosaics_do_not_matter_but_may_be_asked():
 def test_so_short_a_sequence_has_no_candidate_or_one(frames):
     world = raster(3)
     state = ActiveLoop.start(frames, OUTLINE, world.chain(world.agent(1))[: frames - 1])
-    assert CandidatePairs.of(state.view).candidates.pairs.tolist() == [[0, 2]][: frames - 2]
+    assert CandidatePairs.of(state.view).surveyed.pairs.tolist() == [[0, 2]][: frames - 2]
 
 
 @pytest.mark.parametrize("state", [walk, parted], ids=["walk", "parts"])

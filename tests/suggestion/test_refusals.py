@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal, norm
 
 from smalti.active_loop import ActiveLoop
 from smalti.records import Answer
-from smalti.suggestion.answer_model import TRUSTED, NoAnswers, _left
+from smalti.suggestion.answer_model import TRUSTED, NoAnswers, _discount_factors
 from smalti.suggestion.pair_survey import SurveyedPairs
 from smalti_lab.experiments.worlds import OUTLINE, raster
 
@@ -68,7 +68,7 @@ def test_what_no_chain_joins_to_the_refused_pair_is_not_told_by_it():
     # Their places differ by as much as both are uncertain: they have nothing in common.
     size, variance = np.array([100.0, 100.0]), np.full((1, 2), 900.0)
     place = np.array([[10.0, -5.0]])
-    found = _left(place, variance, place, variance, 2.0 * variance, size, TRUSTED)
+    found = _discount_factors(place, variance, place, variance, 2.0 * variance, size, TRUSTED)
     assert found == pytest.approx([1.0], rel=1e-9)
 
 
@@ -85,7 +85,7 @@ def test_what_is_left_is_that_of_two_boxes_of_a_joint_normal(place, difference):
         refused *= norm.cdf(50.0, mean[1], np.sqrt(other[axis])) - norm.cdf(-50.0, mean[1], np.sqrt(other[axis]))
     expected = min((1.0 - TRUSTED * both / alone) / (1.0 - TRUSTED * refused), 1.0)
     rows = [np.array([some]) for some in (place, own, refused_at, other, np.full(2, difference))]
-    assert _left(*rows, 2.0 * half, TRUSTED)[0] == pytest.approx(expected, rel=0.03)
+    assert _discount_factors(*rows, 2.0 * half, TRUSTED)[0] == pytest.approx(expected, rel=0.03)
 
 
 def test_the_loop_learns_from_a_no_which_pairs_to_leave_alone(state):

@@ -15,7 +15,7 @@ from smalti.overlap.normal_probability import rectangle_probability
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.records import Answer, Landmarks, Pair
 from smalti.suggestion.candidates import AcceptedTimesSpread
-from smalti.suggestion.pair_search import ROUNDING, Found, _bound, _Hunt, merge, search
+from smalti.suggestion.pair_search import ROUNDING, Found, _bound, _Search, merge, search
 from smalti.suggestion.state_view import Answered, GivenUp, View
 from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
 from tests.worlds import at_places
@@ -181,7 +181,7 @@ def test_it_is_so_where_the_ways_of_all_frames_have_no_room(number, monkeypatch)
 @pytest.mark.parametrize(("number", "share"), [(0, 0.3), (7, 1e-3), (8, 0.3)])
 def test_all_that_reach_a_share_of_the_best_are_found_in_their_order(number, share):
     view, every = random_state(number).view, exhaustive(number, "position")
-    found = search(view, view.appearance, REWARDS["position"], 2000, faintest_share=share)
+    found = search(view, view.appearance, REWARDS["position"], 2000, smallest_share=share)
     wanted = every.rewards[:2000] >= share * every.rewards[0] * (1.0 + NEARLY_EQUAL)
     assert 0 < wanted.sum() <= len(found.rewards)
     np.testing.assert_allclose(found.rewards[: wanted.sum()], every.rewards[:2000][wanted], rtol=1e-9)
@@ -190,7 +190,7 @@ def test_all_that_reach_a_share_of_the_best_are_found_in_their_order(number, sha
 def test_what_is_fainter_is_not_looked_for():
     view = random_state(1).view
     looked_at = [
-        search(view, view.appearance, REWARDS["position"], 2000, faintest_share=share).evaluated
+        search(view, view.appearance, REWARDS["position"], 2000, smallest_share=share).evaluated
         for share in (0.0, 1e-3, 0.3)
     ]
     assert looked_at[0] >= looked_at[1] >= looked_at[2] > 0
@@ -216,13 +216,13 @@ def test_no_pair_is_worth_more_than_the_bound_of_its_stretches(number, name):
 @pytest.mark.parametrize("number", [0, 3])
 def test_no_pair_is_worth_more_than_the_bound_by_its_own_distance_nor_that_more_than_its_stretches(number, name):
     view, reward = random_state(number).view, REWARDS[name]
-    hunt = _Hunt(view, view.appearance, reward, 1)
+    state = _Search(view, view.appearance, reward, 1)
     pairs = np.column_stack(np.triu_indices(view.frames, 1))
     exact = reward.of(view.covariance.of_pairs(pairs), np.zeros(len(pairs)))
-    bound = hunt._bound_of_pairs(pairs)
+    bound = state._bound_of_pairs(pairs)
     assert (exact <= bound + 1e-12 * exact.max()).all()
-    i, j = hunt.stretch_of[pairs].T
-    assert (bound <= hunt.bound[i, j] * ROUNDING).all()
+    i, j = state.stretch_of[pairs].T
+    assert (bound <= state.bound[i, j] * ROUNDING).all()
 
 
 def test_hardly_any_pair_of_a_raster_is_evaluated():
@@ -290,13 +290,13 @@ def test_parts_that_were_given_up_are_not_joined():
 def test_a_pair_that_single_precision_takes_for_reaching_a_goal_is_found_once(nth_goal):
     # Its P^ext is below the level of a round, and equal to it in single precision: it may turn up in two rounds.
     bare = on_raster(40)
-    hunt = _Hunt(bare, bare.appearance, REWARDS["position"], 2)
-    goal = hunt.bound.max() / 4.0**nth_goal
+    state = _Search(bare, bare.appearance, REWARDS["position"], 2)
+    goal = state.bound.max() / 4.0**nth_goal
     tried = 0
     pairs = candidates(bare)
     exact = REWARDS["position"].of(bare.covariance.of_pairs(pairs), np.zeros(len(pairs)))
     for i, j in pairs[exact > 1e-6 * exact.max()]:
-        bound = hunt.bound[hunt.stretch_of[i], hunt.stretch_of[j]]
+        bound = state.bound[state.stretch_of[i], state.stretch_of[j]]
         for level in (goal / bound, goal / ROUNDING / bound):
             if bound >= goal and level <= 1.0 and tried < 4:
                 tried += 1

@@ -40,7 +40,7 @@ def neighbours(suggestions):
     return sum(any(max(abs(i - a), abs(j - b)) <= 1 for a, b in pairs[:n]) for n, (i, j) in enumerate(pairs) if n > 0)
 
 
-def told(suggestions):
+def details(suggestions):
     return [(some.pair, some.expected_reward, some.reasons) for some in suggestions]
 
 
@@ -58,22 +58,22 @@ def test_nothing_is_asked_twice():
 def test_the_best_pairs_together_are_hardly_neighbours_where_the_best_ones_each_by_itself_are():
     view = there_and_back().view
     assert neighbours(Smalti().rank(view, BATCH)) <= 1
-    prospect = CandidatePairs.of(view)
-    worth = Smalti().worth(prospect.likely, prospect.expected_gain(view).gains)
-    apart = [Suggestion(Pair(*map(int, prospect.candidates.pairs[n])), 0.0) for n in np.argsort(-worth)[:BATCH]]
+    candidates = CandidatePairs.of(view)
+    worth = Smalti().gain_per_cost(candidates.yes_probability, candidates.expected_gain(view).gains)
+    apart = [Suggestion(Pair(*map(int, candidates.surveyed.pairs[n])), 0.0) for n in np.argsort(-worth)[:BATCH]]
     assert neighbours(apart) > BATCH // 2
 
 
 def test_the_first_of_many_is_the_one_that_is_asked_alone():
     view = walk().view
-    assert told(Smalti().rank(view, BATCH)[:1]) == told(Smalti().rank(view, 1))
+    assert details(Smalti().rank(view, BATCH)[:1]) == details(Smalti().rank(view, 1))
 
 
 def test_each_is_the_best_if_those_before_it_are_asked():
     expected_gain = CandidatePairs.of(walk().view).expected_gain(walk().view)
     for best, worth, drop, left in Smalti().choose(expected_gain, 4):
         assert isinstance(left, ExpectedGain)
-        assert worth == pytest.approx(np.max(expected_gain.likely * expected_gain.gains))
+        assert worth == pytest.approx(np.max(expected_gain.yes_probability * expected_gain.gains))
         assert drop == pytest.approx(expected_gain.gains[best])
         expected_gain = expected_gain.suppose(best)
         assert left.squared_error == expected_gain.squared_error
@@ -104,7 +104,7 @@ def test_a_no_that_costs_little_makes_it_bolder():
 def test_equal_states_are_asked_the_same_to_the_last_bit():
     world = wander(80, 3)
     again = ActiveLoop.start(80, OUTLINE, world.chain(world.agent(3)), external=world.external)
-    assert told(again.suggest(BATCH)) == told(walk().suggest(BATCH))
+    assert details(again.suggest(BATCH)) == details(walk().suggest(BATCH))
 
 
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core has one thread")
@@ -118,7 +118,7 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch):
         numba.set_num_threads(threads)
         try:
             state = ActiveLoop.start(50, OUTLINE, world.chain(world.agent(3)), external=world.external)
-            found.append((told(state.suggest(4)), state.prediction.error_px, state.prediction.bound_px))
+            found.append((details(state.suggest(4)), state.prediction.error_px, state.prediction.bound_px))
         finally:
             numba.set_num_threads(before)
     assert found[0] == found[1]

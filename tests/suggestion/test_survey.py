@@ -26,16 +26,16 @@ def test_near_pairs_are_distinct_pairs_of_frames_near_in_time(frames):
 
 @pytest.mark.parametrize("frames", [2, 40, 1000])
 def test_near_pairs_stand_for_all_pairs_of_their_distances_in_time(frames):
-    pairs, stand_for = near_pairs(frames)
+    pairs, sampling_weight = near_pairs(frames)
     gaps = np.diff(pairs, axis=1)[:, 0]
     for gap in np.unique(gaps):
-        assert stand_for[gaps == gap].sum() == pytest.approx(frames - gap)
+        assert sampling_weight[gaps == gap].sum() == pytest.approx(frames - gap)
 
 
 def test_of_few_frames_every_near_pair_stands_for_itself():
-    pairs, stand_for = near_pairs(12)
+    pairs, sampling_weight = near_pairs(12)
     assert len(pairs) == 66
-    np.testing.assert_array_equal(stand_for, 1.0)
+    np.testing.assert_array_equal(sampling_weight, 1.0)
 
 
 @pytest.mark.parametrize("frames", [2, 48, 49, 400])

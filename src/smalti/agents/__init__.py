@@ -1,1 +1,1 @@
-"""Agents: who answers a question about a pair of frames."""
+"""Agents: they answer questions about pairs of frames."""

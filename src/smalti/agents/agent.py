@@ -15,52 +15,52 @@ from smalti.records import Answer, Expectation, Landmarks, Pair, PairNumbers, Po
 
 
 class Agent(Protocol):
-    """Looks at two frames and says whether, and how, they overlap."""
+    """Compares two frames and says whether, and how, they overlap."""
 
     def answer(self, pair: Pair) -> Answer:
-        """Say yes with landmarks, no, or unsure."""
+        """Answer yes with landmarks, no, or unsure."""
         ...
 
 
 @runtime_checkable
 class ExpectingAgent(Protocol):
-    """An agent that looks better when it is told where."""
+    """An agent that can use an expected map."""
 
     def answer(self, pair: Pair) -> Answer:
-        """Say yes with landmarks, no, or unsure, without being told anything."""
+        """Answer yes with landmarks, no, or unsure, without an expectation."""
         ...
 
     def answer_expecting(self, pair: Pair, expected: Expectation) -> Answer:
-        """Say yes with landmarks, no, or unsure; the frames are thought to lie like this to each other."""
+        """Answer yes with landmarks, no, or unsure; `expected` is the expected map between the frames."""
         ...
 
 
 def ask(agent: Agent, pair: Pair, expected: Expectation | None) -> Answer:
-    """Ask an agent, and tell it what is expected if it wants to know."""
+    """Ask an agent, and pass the expectation if the agent can use it."""
     if expected is not None and isinstance(agent, ExpectingAgent):
         return agent.answer_expecting(pair, expected)
     return agent.answer(pair)
 
 
 class Consultation:
-    """Asks agents in turn, until one says yes."""
+    """Asks several agents in turn, until one says yes."""
 
     def __init__(self, agents: Sequence[Agent]) -> None:
         self._agents = tuple(agents)
 
     def answer(self, pair: Pair) -> Answer:
-        """Say yes with the landmarks of the first who finds some, or no and why nobody does."""
+        """Answer yes with the landmarks of the first agent that finds some, or no with all agents' reasons."""
         return self._consult(pair, None)
 
     def answer_expecting(self, pair: Pair, expected: Expectation) -> Answer:
-        """Say the same, telling those who want to know what is expected."""
+        """Answer in the same way; agents that can use the expectation get it."""
         return self._consult(pair, expected)
 
     def _consult(self, pair: Pair, expected: Expectation | None) -> Answer:
         reasons = []
         for n, agent in enumerate(self._agents):
-            if expected is None and isinstance(agent, Anywhere) and agent.who in self._agents[:n]:
-                continue  # it was told nothing the first time, and would say the same again
+            if expected is None and isinstance(agent, Anywhere) and agent.agent in self._agents[:n]:
+                continue  # without an expectation it would give the same answer as before
             answer = ask(agent, pair, expected)
             if answer.verdict is Verdict.YES:
                 return answer
@@ -69,21 +69,21 @@ class Consultation:
 
 
 class Anywhere:
-    """Asks an agent without telling it what is expected."""
+    """Asks an agent without passing the expectation."""
 
     def __init__(self, agent: Agent) -> None:
-        self.who = agent
+        self.agent = agent
 
     def answer(self, pair: Pair) -> Answer:
-        """Say what the agent says."""
-        return self.who.answer(pair)
+        """Return the agent's answer."""
+        return self.agent.answer(pair)
 
 
 class PrecomputedAgent:
-    """Says yes for the pairs that it has landmarks of, and no for all others."""
+    """Says yes for the pairs in its table of landmarks, and no for all others."""
 
     def __init__(self, pairs: PairNumbers, points_i: Points, points_j: Points, sigma: NDArray[np.float64]) -> None:
-        """Take a table of one landmark a row, rows of a pair together and pairs in order."""
+        """Take a table with one landmark a row, sorted by pair."""
         self._pairs = pairs
         self._keys = pair_key(*pairs.T)
         if (np.diff(self._keys) < 0).any():
@@ -92,7 +92,7 @@ class PrecomputedAgent:
 
     @classmethod
     def from_landmarks(cls, records: Iterable[Landmarks]) -> PrecomputedAgent:
-        """Take landmarks, a record a pair."""
+        """Take landmarks, one record a pair."""
         by_pair: dict[Pair, Landmarks] = {}
         for record in records:
             if record.pair in by_pair:
@@ -112,7 +112,7 @@ class PrecomputedAgent:
         return cls.from_landmarks(read_landmarks(path, sigma=sigma))
 
     def answer(self, pair: Pair) -> Answer:
-        """Look the pair up."""
+        """Look up the pair."""
         landmarks = self.landmarks(pair)
         return Answer.no(pair) if landmarks is None else Answer.yes(landmarks)
 
@@ -125,5 +125,5 @@ class PrecomputedAgent:
         return Landmarks(pair, self._points_i[rows], self._points_j[rows], self._sigma[rows])
 
     def pairs(self) -> list[Pair]:
-        """Return all pairs that the table has landmarks of, in order."""
+        """Return all pairs in the table, in order."""
         return [Pair(int(i), int(j)) for i, j in np.unique(self._pairs, axis=0)]

@@ -1,4 +1,4 @@
-"""Agents that register two frames themselves: by keypoints, or by all pixels."""
+"""Agents that register two frames: by keypoints, by a user's matcher, or by all pixels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Image: TypeAlias = NDArray[np.uint8]
 """(h, w, 3), RGB."""
 
 Matcher: TypeAlias = Callable[[Image, Image], Any]
-"""Takes two images, returns the points (n, 2) of the first and of the second that show the same, or None."""
+"""Takes two images; returns the matched points (n, 2) of the first and of the second, or None."""
 
 
 class KeypointAgent:
@@ -33,13 +33,13 @@ class KeypointAgent:
         self._settings = FitSettings() if settings is None else settings
 
     def answer(self, pair: Pair) -> Answer:
-        """Say yes with the matches that agree on a map, or no and why."""
+        """Answer yes with the matches that agree on a map, or no with the reason."""
         points_i, points_j = match_keypoints(self._keypoints_of(pair.i), self._keypoints_of(pair.j))
         return fit_matches(pair, points_i, points_j, self._outline, self._settings)
 
 
 class CallableAgent:
-    """Asks a matcher of the user's; what it returns is checked like the matches of keypoints."""
+    """Asks a user's matcher; its points are checked like the matches of keypoints."""
 
     def __init__(
         self, matcher: Matcher, read: Callable[[int], Image], outline: Outline, settings: FitSettings | None = None
@@ -50,7 +50,7 @@ class CallableAgent:
         self._settings = FitSettings() if settings is None else settings
 
     def answer(self, pair: Pair) -> Answer:
-        """Say yes with the matches that agree on a map, or no and why."""
+        """Answer yes with the matches that agree on a map, or no with the reason."""
         found = self._matcher(self._read(pair.i), self._read(pair.j))
         if found is None:
             return Answer.no(pair, "the matcher found nothing")
@@ -82,16 +82,16 @@ class CallableAgent:
 
 
 class DenseAgent:
-    """Aligns the pictures of two frames."""
+    """Aligns the pixels of two frames."""
 
     def __init__(self, prepared_of: Callable[[int], Prepared], settings: DenseSettings | None = None) -> None:
         self._prepared_of = prepared_of
         self._settings = DenseSettings() if settings is None else settings
 
     def answer(self, pair: Pair) -> Answer:
-        """Say yes with a grid of landmarks, or no and why, wherever the frames lie to each other."""
+        """Answer yes with a grid of landmarks, or no with the reason; search all relative positions."""
         return self.answer_expecting(pair, ANYWHERE)
 
     def answer_expecting(self, pair: Pair, expected: Expectation) -> Answer:
-        """Say yes with a grid of landmarks, or no and why; look where the frames are expected to lie."""
+        """Answer yes with a grid of landmarks, or no with the reason; search near the expected map."""
         return register(pair, self._prepared_of(pair.i), self._prepared_of(pair.j), [expected], self._settings)

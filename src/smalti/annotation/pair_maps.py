@@ -158,10 +158,10 @@ def _worth(loop: ActiveLoop) -> tuple[PairNumbers, NDArray[np.float64]]:
     """Return the candidates (n, 2), in the order of pairs, and what each is worth (n,)."""
     view, strategy = loop.view, loop.strategy
     if isinstance(strategy, Smalti):
-        considered = CandidatePairs.of(view)
-        pairs = considered.candidates.pairs
-        gains = considered.expected_gain(view).gains if len(pairs) else np.zeros(0)
-        worth = strategy.cost_of_yes * strategy.worth(considered.likely, gains)
+        candidates = CandidatePairs.of(view)
+        pairs = candidates.surveyed.pairs
+        gains = candidates.expected_gain(view).gains if len(pairs) else np.zeros(0)
+        worth = strategy.cost_of_yes * strategy.gain_per_cost(candidates.yes_probability, gains)
     else:
         ranked = strategy.rank(view, MOST_RANKED)
         pairs = np.array([(found.pair.i, found.pair.j) for found in ranked], dtype=np.int64).reshape(-1, 2)

@@ -164,12 +164,12 @@ BOUND_LATER = 1.3
 def describe_prediction(loop: ActiveLoop, pause: Callable[[], None]) -> Prediction:
     """Say what further answers would bring; `pause` is called after each that is supposed."""
     prediction, given = loop.prediction, len(loop.answers)
-    ahead = prediction.look_ahead(pause)
+    ahead = prediction.predict_ahead(pause)
     return Prediction(
         answers=given,
         bound_px=prediction.bound_px,
         ahead=[ErrorAfter(answers=given + more, predicted_px=px) for more, px in ahead.items()],
-        worth_going_on=prediction.is_worth(ahead),
+        worth_going_on=prediction.is_progress(ahead),
     )
 
 
@@ -177,12 +177,12 @@ def error_after_yes_px(loop: ActiveLoop, pair: Pair) -> float:
     """Return the predicted error after a yes about any pair; as now where it would join two mosaics."""
     now, view = loop.predicted_error_px, loop.view
     pairs = np.array([[pair.i, pair.j]])
-    considered = CandidatePairs.of(view)
-    if loop.is_settled(pair) or not view.are_joined(pairs)[0] or not considered.weight.any():
+    candidates = CandidatePairs.of(view)
+    if loop.is_settled(pair) or not view.are_joined(pairs)[0] or not candidates.weight.any():
         return now
     surveyed = SurveyedPairs.of(view, pairs)
     expected_gain = ExpectedGain.of(
-        view.estimate, view.covariance, surveyed, np.ones(1), considered.mattering, considered.weight
+        view.estimate, view.covariance, surveyed, np.ones(1), candidates.error_pairs, candidates.weight
     )
     left = 1.0 - float(expected_gain.gains[0]) / max(expected_gain.squared_error, TINY)
     known = loop.prediction.expected_gain

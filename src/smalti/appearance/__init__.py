@@ -1,1 +1,1 @@
-"""What frames look like as a whole."""
+"""Describe the appearance of frames: visual words and signatures."""

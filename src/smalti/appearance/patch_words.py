@@ -1,10 +1,10 @@
-"""Signatures of low-contrast frames: visual words of gradient orientations in patches on a grid.
+"""Compute signatures of low-contrast frames: visual words of gradient orientations in patches on a grid.
 
-Where there are no keypoints, every place has to speak. What a patch says is brought to length one, so that it does not
-depend on how bright or how contrasty the light is there, and the light's own falling off is taken out before.
+`grid_signatures` does all of it. Where there are no keypoints, every patch is described. Descriptors have length 1, so
+that they do not depend on local brightness and contrast. Slow changes of the light are subtracted before.
 
-No network takes the place of the patches: no package carries weights, and nothing is fetched. Whoever has one gives it
-as `describe`.
+No neural network describes the patches: no package carries weights, and Smalti downloads nothing. Users can pass one as
+`describe`.
 """
 
 from __future__ import annotations
@@ -21,28 +21,41 @@ from smalti.appearance.visual_words import count_words, learn_words, make_signat
 from smalti.errors import InputError
 
 STRIDE_PX = 5
-"""From patch to patch, as in the paper's study of low contrast. The lengths below are in strides."""
+"""Step from patch to patch, as in the paper's study of low contrast. The lengths below are in strides."""
 
 CELL = 4
-"""A patch is 3 × 3 cells of this side. Differs from the paper, whose patches are 3 strides wide: those that see more
-know their place better (benchmarks/appearance.py)."""
+"""A patch is 3 × 3 cells of this side. Differs from the paper: its patches are 3 strides wide.
+
+Larger patches distinguish places better (benchmarks/appearance.py)."""
 
 SHADE = 3.0
-"""What varies more slowly than this is light, as a standard deviation."""
+"""Standard deviation of the blur that estimates the light: slower variations are subtracted."""
+
+WORDS = 600
+"""As in the paper's study of low contrast."""
+
+SAMPLED_FRAMES = 64
+TRAINING_DESCRIPTORS = 20_000
 
 _CELLS = 3
 _ORIENTATIONS = 8
 DESCRIPTOR_LENGTH = _CELLS * _CELLS * _ORIENTATIONS
 
-_LEAST_SHOWN = 0.5  # of the pixels of a stride
-_LEAST_COVERED = 0.9  # of a patch
-_FAINTEST = 1e-2  # gray levels a stride: less is rounding
+_LEAST_SHOWN = 0.5  # share of the pixels of a stride that the mask shows
+_LEAST_COVERED = 0.9  # share of a patch where gradients are known
+_LEAST_CONTRAST = 1e-2  # gray levels per stride: less is rounding
+
+View = tuple[NDArray[np.uint8], NDArray[np.bool_] | None]
+"""A frame in gray (h, w), and where it shows the scene (h, w); None for everywhere."""
+
+Describe = Callable[[NDArray[np.uint8], NDArray[np.bool_] | None], NDArray[np.float32]]
+"""Returns the descriptors (n, d) of a view's patches."""
 
 
 def describe_patches(
     gray: NDArray[np.uint8], mask: NDArray[np.bool_] | None, *, cell: int = CELL, shade: float = SHADE
 ) -> NDArray[np.float32]:
-    """Return descriptors (n, DESCRIPTOR_LENGTH), of length 1, of the patches of a frame inside the mask (h, w)."""
+    """Return descriptors (n, DESCRIPTOR_LENGTH), of length 1, of a frame's patches inside the mask (h, w)."""
     level, shown = _reduce(gray, np.ones(gray.shape, dtype=bool) if mask is None else mask)
     patch = cell * _CELLS
     height, width = level.shape[0] - patch + 1, level.shape[1] - patch + 1
@@ -56,13 +69,60 @@ def describe_patches(
     corners = [(cell * row, cell * column) for row in range(_CELLS) for column in range(_CELLS)]
     descriptors = np.concatenate([histograms[y + below, x + right] for below, right in corners], axis=1)
     lengths = np.linalg.norm(descriptors, axis=1, keepdims=True)
-    told = lengths[:, 0] > _FAINTEST  # a flat patch says nothing
-    unit: NDArray[np.float32] = descriptors[told] / lengths[told]
+    textured = lengths[:, 0] > _LEAST_CONTRAST  # flat patches have no descriptor
+    unit: NDArray[np.float32] = descriptors[textured] / lengths[textured]
     return unit
 
 
+def grid_signatures(
+    read_views: Callable[[Iterable[int]], Iterable[View]],
+    frames: int,
+    seed: int = 0,
+    describe: Describe = describe_patches,
+) -> NDArray[np.float64]:
+    """Return the word histogram of every frame (N, D), rows of length 1.
+
+    `read_views` returns the views of frames with the given ascending numbers. It is called for a sample on which the
+    words are learned, and then for all frames.
+    """
+    sample = np.unique(np.linspace(0, frames - 1, min(SAMPLED_FRAMES, frames)).round().astype(int))
+    words = GridWords.learn(read_views(sample.tolist()), seed, describe)
+    return make_signatures([words.count(gray, mask) for gray, mask in read_views(range(frames))])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GridWords:
+    """The words (D, d) of a sequence, for callers that read its frames only once."""
+
+    words: NDArray[np.float32]
+    describe: Describe = describe_patches
+
+    @classmethod
+    def learn(cls, sample: Iterable[View], seed: int = 0, describe: Describe = describe_patches) -> Self:
+        """Learn the words by k-means on frames spread over the sequence: at most one word per five patches.
+
+        A uniform random subset of all patches is kept (those with the lowest random numbers), so that memory does not
+        grow with the sample.
+        """
+        rng = np.random.default_rng(seed)
+        draws, chosen = np.empty(0), np.empty((0, 0), dtype=np.float32)
+        for gray, mask in sample:
+            descriptors = describe(gray, mask)
+            draws = np.concatenate([draws, rng.random(len(descriptors))])
+            lowest = np.argsort(draws, kind="stable")[:TRAINING_DESCRIPTORS]
+            together = np.concatenate([chosen, descriptors]) if len(chosen) else descriptors
+            draws, chosen = draws[lowest], together[lowest]
+        if not len(chosen):
+            raise InputError("no frame shows a patch of the scene that has any detail: give a larger field of view")
+        return cls(learn_words(chosen, max(1, min(WORDS, len(chosen) // 5)), rng), describe)
+
+    def count(self, gray: NDArray[np.uint8], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+        """Return how often a frame shows each word, (D,)."""
+        return count_words(self.words, self.describe(gray, mask))
+
+
 def _reduce(gray: NDArray[np.uint8], mask: NDArray[np.bool_]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the mean level of what the mask shows of every stride, and 1 where that is enough, else 0."""
+    """Return the mean level of each stride inside the mask, and 1 where enough of it is inside, else 0."""
     height, width = gray.shape[0] // STRIDE_PX, gray.shape[1] // STRIDE_PX
     if min(height, width) < 1:
         return np.zeros((0, 0), dtype=np.float32), np.zeros((0, 0), dtype=np.float32)
@@ -77,7 +137,7 @@ def _reduce(gray: NDArray[np.uint8], mask: NDArray[np.bool_]) -> tuple[NDArray[n
 def _find_gradients(
     level: NDArray[np.float32], shown: NDArray[np.float32], shade: float
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-    """Return the gradient across and down, without that of the light, and 1 where it is known, else 0."""
+    """Return the gradient across and down without that of the light, and 1 where it is known, else 0."""
     weight = np.maximum(cv2.GaussianBlur(shown, (0, 0), shade), 1e-3)
     detail = level - cv2.GaussianBlur(level, (0, 0), shade) / weight
     known = cv2.erode(shown, np.ones((3, 3), np.uint8), borderType=cv2.BORDER_REPLICATE)
@@ -86,62 +146,6 @@ def _find_gradients(
 
 
 def _average(values: NDArray[np.float32], side: int) -> NDArray[np.float32]:
-    """Return the mean over the square that begins at each place."""
+    """Return the mean over the square that begins at each position."""
     means = cv2.boxFilter(values, -1, (side, side), anchor=(0, 0), borderType=cv2.BORDER_CONSTANT)
     return np.asarray(means, dtype=np.float32)
-
-
-WORDS = 600
-"""As in the paper's study of low contrast."""
-
-SAMPLED_FRAMES = 64
-TRAINING_DESCRIPTORS = 20_000
-
-View = tuple[NDArray[np.uint8], NDArray[np.bool_] | None]
-"""A frame in gray (h, w), and where it shows the scene (h, w), None for everywhere."""
-
-Describe = Callable[[NDArray[np.uint8], NDArray[np.bool_] | None], NDArray[np.float32]]
-"""What says of a view what its patches look like, (n, d)."""
-
-
-def grid_signatures(
-    look: Callable[[Iterable[int]], Iterable[View]], frames: int, seed: int = 0, describe: Describe = describe_patches
-) -> NDArray[np.float64]:
-    """Return how often each of the frames shows each word (N, D), rows of length 1.
-
-    `look` gives the views of the frames with these numbers, ascending: first of a sample to learn the words on, then of
-    all, one by one.
-    """
-    sample = np.unique(np.linspace(0, frames - 1, min(SAMPLED_FRAMES, frames)).round().astype(int))
-    words = GridWords.learn(look(sample.tolist()), seed, describe)
-    return make_signatures([words.count(gray, mask) for gray, mask in look(range(frames))])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GridWords:
-    """The words (D, d) of a sequence, for those who go through its frames but once."""
-
-    words: NDArray[np.float32]
-    describe: Describe = describe_patches
-
-    @classmethod
-    def learn(cls, sample: Iterable[View], seed: int = 0, describe: Describe = describe_patches) -> Self:
-        """Learn the words by k-means on frames spread over the sequence: at most one for every five patches.
-
-        Of all patches a fair choice is kept, those with the lowest lots, so that memory does not grow with the sample.
-        """
-        rng = np.random.default_rng(seed)
-        lots, chosen = np.empty(0), np.empty((0, 0), dtype=np.float32)
-        for gray, mask in sample:
-            descriptors = describe(gray, mask)
-            lots = np.concatenate([lots, rng.random(len(descriptors))])
-            lowest = np.argsort(lots, kind="stable")[:TRAINING_DESCRIPTORS]
-            together = np.concatenate([chosen, descriptors]) if len(chosen) else descriptors
-            lots, chosen = lots[lowest], together[lowest]
-        if not len(chosen):
-            raise InputError("no frame shows a patch of the scene that has any detail: give a larger field of view")
-        return cls(learn_words(chosen, max(1, min(WORDS, len(chosen) // 5)), rng), describe)
-
-    def count(self, gray: NDArray[np.uint8], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
-        """Return how often a frame shows each word, (D,)."""
-        return count_words(self.words, self.describe(gray, mask))

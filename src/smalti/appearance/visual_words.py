@@ -1,4 +1,4 @@
-"""Visual words learned on the sequence, and a signature of every frame made of them."""
+"""Learn visual words on the sequence and compute the signature of every frame (`signatures_of`)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from smalti.registration.keypoints import Keypoints
 
 WORDS = 1000
 CELL_PX = 100
-"""The strongest keypoint of every cell of this side stands for it, as in the paper's aerial study."""
+"""The strongest keypoint of every cell of this side represents the cell, as in the paper's aerial study."""
 
 FEWEST_CELLS = 64
-"""A frame that is small in pixels is cut finer."""
+"""Small frames have smaller cells, so that there are at least this many."""
 
 TRAINING_DESCRIPTORS = 20_000
 ROUNDS = 10
 
 
 def signatures_of(keypoints: Iterable[Keypoints], outline: Outline, seed: int = 0) -> NDArray[np.float64]:
-    """Return how often each frame shows each word (N, D), rows of length 1.
+    """Return the word histogram of every frame (N, D), rows of length 1.
 
-    The words are the centres of k-means over the strongest keypoints of all frames, at most one for every five of them.
-    A frame without any keypoint looks like the mean of all frames.
+    The words are the centres of k-means over the strongest keypoints of all frames, at most one word per five
+    keypoints. A frame without keypoints gets the mean of all frames.
     """
     keypoints = list(keypoints)
     if not any(len(of_frame) for of_frame in keypoints):
@@ -42,7 +42,7 @@ def strongest_of_cells(keypoints: Keypoints, outline: Outline) -> Keypoints:
     """Return the strongest keypoint of every cell of the frame."""
     side = min(CELL_PX, float(np.sqrt(outline.area / FEWEST_CELLS)))
     cell = np.floor((keypoints.points - [outline.left, outline.top]) / side).astype(np.int64)
-    # They come strongest first: the first of each cell.
+    # Keypoints are sorted by strength, so the first of each cell is the strongest.
     _, first = np.unique(cell, axis=0, return_index=True)
     kept = np.sort(first)
     return Keypoints(keypoints.points[kept], keypoints.descriptors[kept], keypoints.strengths[kept])
@@ -58,18 +58,18 @@ def learn_words(
         order = np.argsort(nearest, kind="stable")
         used, start = np.unique(nearest[order], return_index=True)
         sums = np.add.reduceat(descriptors[order], start, axis=0)
-        words = words.copy()  # a word that nothing is nearest to stays where it is
+        words = words.copy()  # a word without descriptors stays where it is
         words[used] = sums / np.diff(np.append(start, len(order)))[:, None]
     return words
 
 
 def count_words(words: NDArray[np.float32], descriptors: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Return how many of the descriptors (n, d) each of the words (D, d) is nearest to, (D,)."""
+    """Return how many of the descriptors (n, d) are nearest to each word (D, d), as (D,)."""
     return np.bincount(_nearest(words, descriptors), minlength=len(words))
 
 
 def make_signatures(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
-    """Bring the counts (D,) of all frames to length 1, (N, D); a frame that shows no word gets the mean of all."""
+    """Scale the counts (D,) of all frames to length 1, (N, D); a frame without words gets the mean of all frames."""
     signatures = np.array(counts, dtype=np.float64)
     signatures[signatures.sum(axis=1) == 0] = signatures.mean(axis=0) + 1.0
     signatures /= np.linalg.norm(signatures, axis=1, keepdims=True)

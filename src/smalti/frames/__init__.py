@@ -1,1 +1,1 @@
-"""Frames from a video or from images: reading them, their field of view, and which of them are of use."""
+"""Read frames from a video or from images, find their field of view, and set unusable ones aside."""

@@ -1,4 +1,4 @@
-"""The round field of view of a single frame, as scopes show it: a disc before a dark surround, maybe with a notch."""
+"""Find the round field of view of a single frame of a scope: a disc on a dark surround, maybe with a notch."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from numpy.typing import NDArray
 
 from smalti.frames.pixels import Region, edge_of, keep_large_parts, reach, shrink
 
-# The rim is looked for at this size: fast, and to a fraction of a pixel there.
+# The rim is found at this size: this is fast, and exact to a fraction of a reduced pixel.
 _LONGER_SIDE = 160
 
-# In gray levels. A surround may glow a little, but the scene stands out from it.
+# In gray levels. A surround may glow a little, but the scene is brighter.
 _SURROUND_PERCENTILE, _SCENE_PERCENTILE = 2, 90
 _SURROUND_BELOW = 40.0
 _LEAST_STEP = 20.0
-_RIM_STEP = 0.12  # of the way from surround to scene: the light falls off towards the rim
+_RIM_STEP = 0.12  # share of the way from surround to scene: the light falls off towards the rim
 
 _RAYS = 96
 _RIM_TOLERANCE = 1.5  # reduced pixels
-_LEAST_ARC = 0.25  # of the rays end on the circle,
-_LEAST_AGREEMENT = 0.6  # and of those that end inside the picture
-_RADII = (0.15, 1.0)  # of the picture's longer side
+_LEAST_ARC = 0.25  # share of the rays that end on the circle,
+_LEAST_AGREEMENT = 0.6  # and share of those that end inside the picture
+_RADII = (0.15, 1.0)  # share of the picture's longer side
 
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """A circle in pixels; one without radius stands for none."""
+    """A circle in pixels; radius 0 means none."""
 
     x: float
     y: float
@@ -36,9 +36,9 @@ class Circle:
 
 
 def find_own_field(gray: NDArray[np.uint8], margin: int) -> Region:
-    """Return where one frame (h, w) shows the scene: its own disc, less what is dark from the rim inwards.
+    """Return where one frame (h, w) shows the scene: its own disc, without dark parts at the rim.
 
-    A margin, in pixels, is left out along the rim. All of a frame without a round rim is scene.
+    A margin, in pixels, is left out along the rim. A frame without a round rim is all scene.
     """
     height, width = gray.shape
     factor = max(1.0, max(height, width) / _LONGER_SIDE)
@@ -48,14 +48,14 @@ def find_own_field(gray: NDArray[np.uint8], margin: int) -> Region:
     if not circle.radius:
         return np.ones(gray.shape, dtype=bool)
     centre = ((circle.x + 0.5) * factor - 0.5, (circle.y + 0.5) * factor - 0.5)
-    margin += round(factor / 2)  # a reduced pixel is lit when a part of it is
+    margin += round(factor / 2)  # a reduced pixel counts as lit if a part of it is
     disc = _draw(gray.shape, Circle(*centre, circle.radius * factor - margin))
     shown = cv2.resize(lit.astype(np.uint8), (width, height), interpolation=cv2.INTER_NEAREST)
     return disc & shrink(np.asarray(shown, dtype=bool), margin)
 
 
 def _find_lit(small: NDArray[np.uint8]) -> Region:
-    """Return all but what is dark and reaches the picture's edge; everything, if nothing does."""
+    """Return all but the dark parts that reach the picture's edge; everything if there are none."""
     surround, scene = np.percentile(small, (_SURROUND_PERCENTILE, _SCENE_PERCENTILE))
     if surround > _SURROUND_BELOW or scene - surround < _LEAST_STEP:
         return np.ones(small.shape, dtype=bool)
@@ -64,7 +64,7 @@ def _find_lit(small: NDArray[np.uint8]) -> Region:
 
 
 def _find_rim(lit: Region) -> NDArray[np.float64]:
-    """Return where rays from the middle of the lit part leave it for good, (_RAYS, 2), NaN at the picture's edge."""
+    """Return where rays from the middle of the lit part finally leave it, (_RAYS, 2); NaN at the picture's edge."""
     depth = cv2.distanceTransform(cv2.copyMakeBorder(lit.astype(np.uint8), 1, 1, 1, 1, cv2.BORDER_CONSTANT), 2, 3)
     _, _, _, middle = cv2.minMaxLoc(depth)
     angles = np.arange(_RAYS) * (2 * np.pi / _RAYS)
@@ -83,24 +83,24 @@ def _find_rim(lit: Region) -> NDArray[np.float64]:
 
 
 def _fit_circle(rim: NDArray[np.float64], longer_side: int) -> Circle:
-    """Fit a circle to the points that agree on one; the surroundings of a dark place at the rim do not."""
+    """Fit a circle to the points that agree on one; points around a dark part at the rim are outliers."""
     none = Circle(0.0, 0.0, 0.0)
     free = np.isfinite(rim[:, 0])
     if free.sum() < _LEAST_ARC * _RAYS:
         return none
     points = rim[free]
     count = len(points)
-    best, agreeing = none, np.zeros(count, dtype=bool)
+    best, inliers = none, np.zeros(count, dtype=bool)
     for start in range(0, count // 3 + 1, 3):
         circle = _solve_circle(points[[start % count, (start + count // 3) % count, (start + 2 * count // 3) % count]])
         near = _distances(circle, points) < _RIM_TOLERANCE
-        if near.sum() > agreeing.sum():
-            best, agreeing = circle, near
+        if near.sum() > inliers.sum():
+            best, inliers = circle, near
     for _ in range(2):
-        if agreeing.sum() < max(_LEAST_ARC * _RAYS, _LEAST_AGREEMENT * count):
+        if inliers.sum() < max(_LEAST_ARC * _RAYS, _LEAST_AGREEMENT * count):
             return none
-        best = _solve_circle(points[agreeing])
-        agreeing = _distances(best, points) < _RIM_TOLERANCE
+        best = _solve_circle(points[inliers])
+        inliers = _distances(best, points) < _RIM_TOLERANCE
     low, high = _RADII
     return best if low * longer_side <= best.radius <= high * longer_side else none
 
@@ -121,7 +121,7 @@ def _distances(circle: Circle, points: NDArray[np.float64]) -> NDArray[np.float6
 
 def _draw(shape: tuple[int, ...], circle: Circle) -> Region:
     disc = np.zeros(shape, dtype=np.uint8)
-    # In sixteenths of a pixel.
+    # OpenCV takes sixteenths of a pixel.
     centre = (round(16 * circle.x), round(16 * circle.y))
     cv2.circle(disc, centre, max(0, round(16 * circle.radius)), 1, thickness=-1, shift=4)
     return disc.astype(bool)

@@ -1,4 +1,4 @@
-"""Find the field of view of a sequence: from a mask, or from what stays constant in a sample of frames."""
+"""Find the field of view of a sequence: from what stays constant in a sample of frames, or from a mask."""
 
 from __future__ import annotations
 
@@ -17,36 +17,39 @@ from smalti.frames.pixels import edge_of, grow, keep_large_parts, label_parts, r
 
 __all__ = ["find_field", "read_mask"]
 
-# Shares of the frame, or of the field.
+# Shares of the frame or of the field.
 _SMALLEST_SURROUND = 0.004
 _SMALLEST_FIELD = 0.05
 _SMALLEST_PART = 0.1  # text or stray light in the surround is smaller
 _LARGEST_OVERLAY = 0.25
 _FIXED_RIM = 0.5
-_MARGIN = 0.005  # of the longer side
+_MARGIN = 0.005  # share of the longer side
 
-# Edges of the rim, and of overlays: over real, moving scenes no edge comes near the latter.
+# Edges of the rim and of overlays. In real, moving scenes no edge comes near the latter.
 _RIM_STABILITY, _RIM_STEEPNESS = 0.6, 2.5
 _OVERLAY_STABILITY, _OVERLAY_STEEPNESS = 0.8, 8.0
 _SHORTEST_OVERLAY_EDGE = 24
-_MOVING_STABILITY, _MOVING_DEVIATION = 0.5, 4.0  # at most, and at least: a resting scene has but its noise
-_FEWEST_FRAMES = 16  # with fewer, edges may agree by chance
-_STILL_DEVIATION = 0.3  # of the scene's
+_MOVING_STABILITY, _MOVING_DEVIATION = 0.5, 4.0  # at most and at least: a resting scene varies only by noise
+_FEWEST_FRAMES = 16  # with fewer frames, edges may agree by chance
+_STILL_DEVIATION = 0.3  # share of the scene's deviation
+
+# A surround is darker than this, in gray levels: noise and stray light keep it above 0.
+_DARK_BELOW = 28.0
 
 
 def find_field(images: Iterable[NDArray[np.uint8]]) -> NDArray[np.bool_]:
-    """Return where the scene is seen, (h, w), from some 20 to 40 gray frames spread over the sequence.
+    """Return where the scene is visible, (h, w), from some 20 to 40 gray frames spread over the sequence.
 
-    Leaves out a dark surround, round or straight, and overlays that stand still while the scene moves:
-    text, a logo, a cross-hair. In doubt, all of the frame is scene.
+    A dark surround, round or straight, is left out. So are overlays that stand still while the scene moves: text, a
+    logo, a cross-hair. In doubt, the whole frame is scene.
     """
     return find_fixed_field(Stability.of(images))
 
 
-def find_fixed_field(seen: Stability) -> NDArray[np.bool_]:
-    """Return the same from what the frames have in common."""
-    within = _find_within_surround(seen)
-    return within & ~find_overlays(seen, within)
+def find_fixed_field(statistics: Stability) -> NDArray[np.bool_]:
+    """Return the same from the statistics of the frames."""
+    within = _find_within_surround(statistics)
+    return within & ~find_overlays(statistics, within)
 
 
 def find_margin(shape: tuple[int, ...]) -> int:
@@ -54,62 +57,58 @@ def find_margin(shape: tuple[int, ...]) -> int:
     return max(2, round(_MARGIN * float(max(shape))))
 
 
-def _find_within_surround(seen: Stability) -> NDArray[np.bool_]:
-    """Return what lies inside a surround that stays dark, reaches the frame's edge, and has a fixed rim."""
-    whole = np.ones(seen.dark_share.shape, dtype=bool)
-    margin = find_margin(seen.dark_share.shape)
-    surround = reach(seen.dark_share > 0.9, edge_of(whole.shape))
+def _find_within_surround(statistics: Stability) -> NDArray[np.bool_]:
+    """Return the inside of a surround that stays dark, reaches the frame's edge, and has a fixed rim."""
+    whole = np.ones(statistics.dark_share.shape, dtype=bool)
+    margin = find_margin(statistics.dark_share.shape)
+    surround = reach(statistics.dark_share > 0.9, edge_of(whole.shape))
     if surround.mean() < _SMALLEST_SURROUND:
         return whole
     field = keep_large_parts(grow(shrink(~surround, 2), 2), _SMALLEST_PART)
     if field.mean() < _SMALLEST_FIELD:
-        return whole  # it is the scene that is dark
+        return whole  # the scene itself is dark
     rim = field & grow(~field, 1)
-    fixed = grow((seen.stability > _RIM_STABILITY) & (seen.steepness > _RIM_STEEPNESS), margin)
+    fixed = grow((statistics.stability > _RIM_STABILITY) & (statistics.steepness > _RIM_STEEPNESS), margin)
     if not rim.any() or fixed[rim].mean() < _FIXED_RIM:
         return whole
-    inner = shrink(field, margin + 2)  # darkness is judged over 5 by 5 pixels, so light reaches out by 2
+    inner = shrink(field, margin + 2)  # darkness is measured over 5 by 5 pixels, so light extends by 2
     return inner if inner.mean() >= _SMALLEST_FIELD else whole
 
 
-def find_overlays(seen: Stability, field: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return fixed, steep edges inside the field, and what they enclose that stands still too."""
+def find_overlays(statistics: Stability, field: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return fixed, steep edges inside the field, and the constant areas they enclose."""
     nothing = np.zeros(field.shape, dtype=bool)
-    margin = find_margin(seen.dark_share.shape)
+    margin = find_margin(statistics.dark_share.shape)
     within = shrink(field, margin)
-    textured = within & (seen.steepness > 0)
-    if seen.frames < _FEWEST_FRAMES or not textured.any():
+    textured = within & (statistics.steepness > 0)
+    if statistics.frames < _FEWEST_FRAMES or not textured.any():
         return nothing
-    deviation = np.median(seen.deviation[within])
-    if deviation < _MOVING_DEVIATION or np.median(seen.stability[textured]) > _MOVING_STABILITY:
+    deviation = np.median(statistics.deviation[within])
+    if deviation < _MOVING_DEVIATION or np.median(statistics.stability[textured]) > _MOVING_STABILITY:
         return nothing  # the camera rests: everything stands still
-    edges = within & (seen.stability > _OVERLAY_STABILITY) & (seen.steepness > _OVERLAY_STEEPNESS)
+    edges = within & (statistics.stability > _OVERLAY_STABILITY) & (statistics.steepness > _OVERLAY_STEEPNESS)
     edges = _large_groups(edges, margin)
-    still = seen.deviation < _STILL_DEVIATION * deviation
-    # What stands still may as well be a white sky: take it only near the edges.
+    still = statistics.deviation < _STILL_DEVIATION * deviation
+    # A constant area may also be a white sky: take it only near the edges.
     near = grow(edges, 8 * margin)
     overlay = grow(reach(edges | (still & near & within), edges), margin) & field
     return overlay if overlay.sum() <= _LARGEST_OVERLAY * field.sum() else nothing
 
 
 def _large_groups(edges: NDArray[np.bool_], gap: int) -> NDArray[np.bool_]:
-    """Return the edge pixels that lie together with enough others, across small gaps such as those of text."""
+    """Return the edge pixels that form large groups with others, across small gaps such as those of text."""
     labels, _ = label_parts(grow(edges, gap))
     sizes = np.bincount(labels[edges], minlength=1)
     return edges & np.isin(labels, np.flatnonzero(sizes >= _SHORTEST_OVERLAY_EDGE))
 
 
-# A surround is darker than this, in gray levels: noise and stray light keep it above 0.
-_DARK_BELOW = 28.0
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Stability:
-    """Statistics of each pixel over the frames that show anything, all (h, w) but the count.
+    """Statistics of each pixel over the frames that are not black, all (h, w) but the count.
 
-    `dark_share` is how often the place is dark; `deviation` how much its gray level varies, as a standard
-    deviation; `steepness` the length of the mean gradient, in gray levels a pixel; `steadiness` its ratio to
-    the mean length of the gradients: 1 where an edge stands still, 0 where edges come and go.
+    `dark_share` is how often the pixel is dark. `deviation` is the standard deviation of its gray level. `steepness` is
+    the length of the mean gradient, in gray levels per pixel. `stability` is its ratio to the mean length of the
+    gradients: 1 where an edge stands still, 0 where edges come and go.
     """
 
     frames: int
@@ -120,7 +119,7 @@ class Stability:
 
     @classmethod
     def of(cls, images: Iterable[NDArray[np.uint8]]) -> Self:
-        """Go once through gray frames of one size."""
+        """Compute the statistics of gray frames of one size, in one pass."""
         frames = 0
         shape: tuple[int, ...] = ()
         sums: list[NDArray[np.float32]] = []
@@ -128,7 +127,7 @@ class Stability:
             shape = shape or image.shape
             terms = _describe(image)
             if np.percentile(image[::4, ::4], 99) < _DARK_BELOW:
-                continue  # a black frame says nothing of where the scene is
+                continue  # a black frame does not tell where the scene is
             frames += 1
             sums = [total + term for total, term in zip(sums, terms, strict=True)] if sums else terms
         if not shape:
@@ -158,7 +157,7 @@ def _describe(image: NDArray[np.uint8]) -> list[NDArray[np.float32]]:
 def read_mask(path: Path, width: int, height: int, *, scale: float = 1.0) -> NDArray[np.bool_]:
     """Read an image whose nonzero pixels are scene; return it at the working size, (height, width).
 
-    It may have the working size or, where `scale` (working pixels per source pixel) is not 1, the source's.
+    It may have the working size or, if `scale` (working pixels per source pixel) is not 1, the source's.
     """
     header = read_header(path)
     size = (header.width, header.height)
@@ -172,7 +171,7 @@ def read_mask(path: Path, width: int, height: int, *, scale: float = 1.0) -> NDA
     pixels = decode_sixteen_bits(header) if header.bits == 16 else decode_eight_bits(header)
     mask = np.asarray(pixels.reshape(header.height, header.width, -1).max(axis=2) > 0)
     if not fits:
-        # Only pixels that see nothing but the scene.
+        # Keep only pixels that cover nothing but the scene.
         shares = cv2.resize(mask.astype(np.float32), (width, height), interpolation=cv2.INTER_AREA)
         mask = np.asarray(shares > 1.0 - 1e-4, dtype=bool)
     if not mask.any():

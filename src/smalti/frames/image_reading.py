@@ -1,4 +1,4 @@
-"""Read an image file: its header, its orientation, its pixels."""
+"""Read an image file: its header (`read_header`), its pixels (`decode_eight_bits`, `decode_sixteen_bits`)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,19 @@ from smalti.errors import InputError
 
 Pixel = TypeVar("Pixel", bound=np.generic)
 
+_EIGHT_BIT_MODES = {"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX"}
+_SIXTEEN_BIT_MODES = {"I;16", "I;16B", "I;16L", "I", "LA", "RGB", "RGBA", "RGBX"}
+_FORMATS = ("JPEG", "PNG", "TIFF", "BMP", "WEBP", "GIF")
+
+# Tags of TIFF, and of EXIF, which is TIFF inside other formats.
+_SUBFILE, _WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC = 254, 256, 257, 258, 262
+_ORIENTATION, _PLANAR, _SAMPLE_FORMAT = 274, 284, 339
+_PNG_BIT_DEPTH_BYTE = 24
+
 
 @dataclass(frozen=True, slots=True)
 class Orientation:
-    """One of the eight: swap x and y, then mirror."""
+    """One of the eight orientations: swap x and y, then mirror."""
 
     swaps_axes: bool = False
     mirrors_x: bool = False
@@ -30,12 +39,12 @@ class Orientation:
 
     @classmethod
     def from_exif(cls, code: int) -> Orientation:
-        """Return what the EXIF or TIFF tag 274 means; unknown codes mean upright."""
+        """Return the orientation of EXIF or TIFF tag 274; unknown codes mean upright."""
         return _BY_EXIF_CODE.get(code, cls())
 
     @classmethod
     def from_matrix(cls, shown_from_stored: NDArray[np.int32]) -> Orientation | None:
-        """Return what a video's display matrix (3, 3) means, or None if it is not one of the eight.
+        """Return the orientation of a video's display matrix (3, 3), or None if it is not one of the eight.
 
         The matrix multiplies row vectors (x, y, 1) from the right.
         """
@@ -47,7 +56,7 @@ class Orientation:
         return None
 
     def apply(self, image: NDArray[Pixel]) -> NDArray[Pixel]:
-        """Return the image (h, w, ...) as it is to be shown."""
+        """Return the image (h, w, ...) as it is displayed."""
         if self.swaps_axes:
             image = image.swapaxes(0, 1)
         if self.mirrors_x:
@@ -57,7 +66,7 @@ class Orientation:
         return image
 
     def apply_to_size(self, width: int, height: int) -> tuple[int, int]:
-        """Return width and height as shown."""
+        """Return width and height as displayed."""
         return (height, width) if self.swaps_axes else (width, height)
 
 
@@ -73,19 +82,9 @@ _BY_EXIF_CODE = {
 }
 
 
-_EIGHT_BIT_MODES = {"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX"}
-_SIXTEEN_BIT_MODES = {"I;16", "I;16B", "I;16L", "I", "LA", "RGB", "RGBA", "RGBX"}
-_FORMATS = ("JPEG", "PNG", "TIFF", "BMP", "WEBP", "GIF")
-
-# Tags of TIFF, and of EXIF, which is TIFF inside other formats.
-_SUBFILE, _WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC = 254, 256, 257, 258, 262
-_ORIENTATION, _PLANAR, _SAMPLE_FORMAT = 274, 284, 339
-_PNG_BIT_DEPTH_BYTE = 24
-
-
 @dataclass(frozen=True, slots=True)
 class ImageHeader:
-    """The size as shown, the bits a sample (8 or 16), and what decoding needs to know."""
+    """The displayed size, the bits per sample (8 or 16), and what decoding needs."""
 
     path: Path
     width: int
@@ -99,10 +98,10 @@ class ImageHeader:
 
 
 def read_header(path: Path) -> ImageHeader:
-    """Read the header alone; refuse what cannot become a frame."""
+    """Read only the header; refuse images that cannot become a frame."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # on damaged EXIF entries, of which only the orientation matters here
+            warnings.simplefilter("ignore")  # about damaged EXIF entries; only the orientation matters here
             if path.stat().st_size == 0:
                 raise InputError(f"{path}: is empty; copy it again or remove it")
             with Image.open(path, formats=_FORMATS) as image:
@@ -118,9 +117,9 @@ def read_header(path: Path) -> ImageHeader:
 def _describe(path: Path, image: Image.Image) -> ImageHeader:
     mode = image.mode
     tags = getattr(image, "tag_v2", {})
-    # Not image.getexif(): for PNG that decodes the whole picture in search of a late entry.
+    # Do not call image.getexif(): for PNG it decodes the whole picture to find a late entry.
     orientation = Orientation.from_exif(Image.Image.getexif(image).get(_ORIENTATION, 1))
-    # Some versions of Pillow swap the size of a turned TIFF by themselves: the tags do not.
+    # Some versions of Pillow swap the size of a rotated TIFF; its tags do not.
     stored = (tags[_WIDTH], tags[_HEIGHT]) if tags else image.size
     width, height = orientation.apply_to_size(*stored)
     bits = _count_bits(path, image)
@@ -140,7 +139,7 @@ def _describe(path: Path, image: Image.Image) -> ImageHeader:
 
 
 def _count_bits(path: Path, image: Image.Image) -> int:
-    """Return the bits a sample, where fewer than 8 count as 8."""
+    """Return the bits per sample; fewer than 8 count as 8."""
     if image.format == "TIFF":
         found: int = max(getattr(image, "tag_v2", {}).get(_BITS, (1,)))
     elif image.format == "PNG":
@@ -152,8 +151,8 @@ def _count_bits(path: Path, image: Image.Image) -> int:
 
 
 def _count_pages(image: Image.Image) -> int:
-    """Count the pictures, without the previews that cameras and microscopes put beside them."""
-    # The JPEG of many cameras is MPO: a photograph first, then its previews.
+    """Count the pictures, without the previews that cameras and microscopes add."""
+    # Many cameras write JPEG as MPO: a photograph, then its previews.
     if image.format == "MPO" or not getattr(image, "is_animated", False):
         return 1
     frames: int = getattr(image, "n_frames", 1)
@@ -167,17 +166,17 @@ def _count_pages(image: Image.Image) -> int:
 
 
 def decode_eight_bits(header: ImageHeader) -> NDArray[np.uint8]:
-    """Return uint8 RGB, (h, w, 3), as shown; alpha is dropped."""
+    """Return uint8 RGB, (h, w, 3), as displayed; alpha is dropped."""
     image = _load(header, _read_bytes(header))
     if image.mode in ("P", "PA"):
-        image = image.convert("RGBA")  # a palette with transparency has no direct way to RGB
+        image = image.convert("RGBA")  # a palette with transparency cannot be converted to RGB directly
     return _check_size(header, _turn(header, np.asarray(image.convert("RGB"))))
 
 
 def decode_sixteen_bits(header: ImageHeader) -> NDArray[np.uint16]:
-    """Return uint16, gray (h, w) or RGB (h, w, 3), as shown; alpha is dropped."""
+    """Return uint16, gray (h, w) or RGB (h, w, 3), as displayed; alpha is dropped."""
     content = _read_bytes(header)
-    image = _load(header, content)  # refuses damaged files; has no 16-bit colours of its own
+    image = _load(header, content)  # refuses damaged files; Pillow has no 16-bit colours
     if image.mode.startswith("I"):
         pixels = _turn(header, np.asarray(image).astype(np.uint16))
     elif header.separate_planes:
@@ -198,7 +197,7 @@ def _load(header: ImageHeader, content: bytes) -> Image.Image:
     try:
         image = Image.open(io.BytesIO(content))
         image.load()
-        # Pillow turns a TIFF by itself, in some versions: make it so in all.
+        # Some versions of Pillow rotate a TIFF themselves: do it in all versions.
         return ImageOps.exif_transpose(image) if header.is_tiff else image
     except (OSError, SyntaxError, ValueError, EOFError, zlib.error):
         raise InputError(f"{header.path}: is truncated or damaged; copy it again or remove it") from None
@@ -216,7 +215,7 @@ def _decode_planes(header: ImageHeader, content: bytes) -> NDArray[np.uint16]:
 
 def _decode_colours(header: ImageHeader, content: bytes) -> NDArray[np.uint16]:
     level = cv2.utils.logging.getLogLevel()
-    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # on tags it does not know
+    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # about tags it does not know
     try:
         pixels = cv2.imdecode(np.frombuffer(content, dtype=np.uint8), cv2.IMREAD_UNCHANGED)
     finally:
@@ -228,11 +227,11 @@ def _decode_colours(header: ImageHeader, content: bytes) -> NDArray[np.uint16]:
 
 
 def _turn(header: ImageHeader, pixels: NDArray[Pixel]) -> NDArray[Pixel]:
-    """Turn the image as its header says; Pillow and OpenCV have done so for a TIFF, and for no other."""
+    """Apply the header's orientation; Pillow and OpenCV have done so already for TIFF, and for no other format."""
     return pixels if header.is_tiff else header.orientation.apply(pixels)
 
 
 def _check_size(header: ImageHeader, pixels: NDArray[Pixel]) -> NDArray[Pixel]:
-    """Our header and the decoder must agree on the size as shown."""
+    """Assert that our header and the decoder agree on the displayed size."""
     assert pixels.shape[:2] == (header.height, header.width), f"{header.path}: {pixels.shape} is not {header}"
     return pixels

@@ -1,4 +1,4 @@
-"""Frames from image files; 16 bits are reduced to 8 alike for all frames."""
+"""Read frames from image files; 16 bits are reduced to 8 in the same way for all frames."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from smalti.frames.image_reading import ImageHeader, decode_eight_bits, decode_s
 from smalti.frames.source_settings import Scaling, SourceSettings, make_fingerprint, sample_bytes
 
 _RANGE_SAMPLES = 12
+# A few hot or dead pixels must not determine the range.
+_PERCENTILES = (0.05, 99.95)
+_LEVELS = 65536
 
 
 class ImageSource:
-    """The chosen ones of some image files, all of one size and depth; see FrameSource."""
+    """The chosen images of a list of files, all of one size and depth; a `FrameSource`."""
 
     def __init__(self, path: Path, files: Sequence[Path], settings: SourceSettings) -> None:
         self.path = path
@@ -81,11 +84,6 @@ def _find_range(headers: Sequence[ImageHeader]) -> DepthRange:
     return DepthRange.of(decode_sixteen_bits(headers[index]) for index in sample)
 
 
-# A few hot or dead pixels must not decide the range.
-_PERCENTILES = (0.05, 99.95)
-_LEVELS = 65536
-
-
 @dataclass(frozen=True, slots=True)
 class DepthRange:
     """The 16-bit values that become 0 and 255."""
@@ -95,7 +93,7 @@ class DepthRange:
 
     @classmethod
     def of(cls, images: Iterable[NDArray[np.uint16]]) -> DepthRange:
-        """Find one range for all the images together, robustly."""
+        """Find one range for all images together, robustly."""
         counts = np.zeros(_LEVELS, dtype=np.int64)
         for image in images:
             counts += np.bincount(image.ravel(), minlength=_LEVELS)
@@ -104,7 +102,7 @@ class DepthRange:
         return cls(int(low), max(int(high), int(low) + 1))
 
     def apply(self, image: NDArray[np.uint16]) -> NDArray[np.uint8]:
-        """Scale to 8 bits; what lies outside the range is clipped."""
+        """Scale to 8 bits; values outside the range are clipped."""
         levels = (np.arange(_LEVELS) - self.low) * (255.0 / (self.high - self.low))
         table = np.clip(np.rint(levels), 0, 255).astype(np.uint8)
         scaled: NDArray[np.uint8] = table[image]

@@ -1,4 +1,4 @@
-"""Find what hides the scene in a frame: specular highlights and instruments."""
+"""Find what hides the scene in a frame: specular highlights (`Highlights`) and instruments (`Palette`)."""
 
 from __future__ import annotations
 
@@ -12,35 +12,46 @@ from numpy.typing import NDArray
 
 from smalti.frames.pixels import Region, edge_of, grow, label_parts, shrink
 
-# In gray levels: highlights are nearly white, and above whatever of the scene is bright.
+# Gray levels: highlights are nearly white, and brighter than the bright parts of the scene.
 _WHITE = slice(240, 256)
 _BRIGHT_PERCENTILE = 97
 _ABOVE_BRIGHT = 30
 _NONE = 256
 
-# A scene thins out towards white; highlights pile up there, so that few pixels lie between the two.
+# Towards white, the scene has ever fewer pixels, and highlights have many: few pixels lie between the two.
 _GAP = 10
 _PILE = 2.5
 
-_LARGEST_HIGHLIGHT = 0.03  # of the frame: what is larger is white by itself, or overexposed
-_HIGHLIGHT_MARGIN = 0.008  # of the longer side: highlights fade over some pixels
+_LARGEST_HIGHLIGHT = 0.03  # share of the frame: larger white areas are scene or overexposed
+_HIGHLIGHT_MARGIN = 0.008  # share of the longer side: highlights fade over some pixels
+
+_LONGER_SIDE = 120  # colours are compared at this size
+
+# A colour is the share of red and the share of green, each in this many steps, whatever the brightness.
+_STEPS = 32
+_DARK_BELOW = 90  # sum of the three channels: darker pixels have no reliable colour
+
+_NOISE = 0.002  # share of a frame's pixels
+_COMMON_FRAMES = 0.2  # a colour in a smaller share of the frames is rare
+_SMALLEST, _LARGEST_TOOL = 0.02, 0.95  # shares of the field; beyond, the light has changed
+_THINNEST, _TOOL_MARGIN = 2, 2  # reduced pixels
 
 
 @dataclass(frozen=True, slots=True)
 class Highlights:
-    """From which gray level on a small spot is a highlight: 256 where the sequence shows none."""
+    """The gray level from which on a small spot is a highlight; 256 if the sequence has none."""
 
     level: int
 
     @classmethod
     def of(cls, samples: Sequence[NDArray[np.uint8]]) -> Self:
-        """Learn the level from what some frames show of the scene, gray levels (n,) a frame."""
+        """Learn the level from the scene's gray levels (n,) in some frames."""
         bright = np.array([np.percentile(sample, _BRIGHT_PERCENTILE) if sample.size else 0.0 for sample in samples])
         usual = float(np.median(bright))
         lowest = round(usual) + _ABOVE_BRIGHT
         if lowest + _GAP > _WHITE.start:
             return cls(_NONE)  # the scene itself is as bright
-        # A frame full of haze would fill the gap.
+        # A hazy frame would fill the gap.
         clear = [sample for sample, level in zip(samples, bright, strict=True) if abs(level - usual) <= _ABOVE_BRIGHT]
         counts = np.bincount(np.concatenate(clear), minlength=256)
         gaps = np.convolve(counts[lowest : _WHITE.start], np.full(_GAP, 1 / _GAP), mode="valid")
@@ -57,18 +68,6 @@ class Highlights:
         return grow(small[labels], max(2, round(_HIGHLIGHT_MARGIN * max(gray.shape))))
 
 
-_LONGER_SIDE = 120  # colours are judged at this size
-
-# A colour is the shares of red and of green, in so many steps, whatever the brightness.
-_STEPS = 32
-_DARK_BELOW = 90  # sum of the three channels: darker pixels have no colour to speak of
-
-_NOISE = 0.002  # of a frame's pixels
-_COMMON_FRAMES = 0.2  # a colour that fewer of the frames show is rare
-_SMALLEST, _LARGEST_TOOL = 0.02, 0.95  # of the field; beyond, it is the light that has changed
-_THINNEST, _TOOL_MARGIN = 2, 2  # reduced pixels
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Palette:
     """Which colours are the scene's, (_STEPS, _STEPS)."""
@@ -83,15 +82,15 @@ class Palette:
             colours = _name_colours(pixels)
             frames += np.bincount(colours, minlength=len(frames)) > _NOISE * len(pixels)
         common = (frames >= max(1.0, _COMMON_FRAMES * len(samples))).reshape(_STEPS, _STEPS)
-        return cls(grow(common, 1))  # next to a colour lie its shades
+        return cls(grow(common, 1))  # neighbouring colours are shades of a colour
 
     @classmethod
     def of_everything(cls) -> Self:
-        """Take all colours for the scene's, so that there are no tools."""
+        """Count all colours as the scene's, so that no tools are found."""
         return cls(np.ones((_STEPS, _STEPS), dtype=bool))
 
     def find_tools(self, image: NDArray[np.uint8], field: Region) -> Region:
-        """Return large pieces of rare colours that reach into the field (h, w) from its rim; in doubt, it is scene."""
+        """Return large areas of rare colours that extend into the field (h, w) from its rim; in doubt, it is scene."""
         height, width = field.shape
         if self.common.all():
             return np.zeros(field.shape, dtype=bool)
@@ -111,7 +110,7 @@ class Palette:
 
 
 def _name_colours(pixels: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Return each pixel's place in the palette, (...,) from (..., 3)."""
+    """Return each pixel's index in the palette, (...,) from (..., 3)."""
     levels = pixels.astype(np.int64)
     total = np.maximum(levels.sum(axis=-1), 1)
     red, green = (levels[..., channel] * (_STEPS - 1) // total for channel in (0, 1))

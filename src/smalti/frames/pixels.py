@@ -1,4 +1,4 @@
-"""Basic operations on pictures: gray values, growing, shrinking and connected regions."""
+"""Basic operations on pictures: gray values, and growing, shrinking and labelling regions."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+Region = NDArray[np.bool_]  # (h, w)
+
 
 def in_gray(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return a frame (h, w, 3), RGB, in gray (h, w)."""
     return np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), dtype=np.uint8)
 
 
-Region = NDArray[np.bool_]  # (h, w)
-
-
 def grow(region: Region, radius: int) -> Region:
-    """Add all that lies within the radius."""
+    """Add all pixels within the radius."""
     return np.asarray(cv2.dilate(region.astype(np.uint8), _disc(radius)), dtype=bool)
 
 
 def shrink(region: Region, radius: int) -> Region:
-    """Take away what lies within the radius of anything else, but not from the picture's edge."""
+    """Remove the pixels within the radius of other pixels; the picture's edge does not count."""
     return ~grow(~region, radius)
 
 
@@ -51,7 +50,7 @@ def keep_large_parts(region: Region, least: float) -> Region:
 
 
 def label_parts(region: Region) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the part that each pixel belongs to, and the parts' sizes; part 0 is all the rest and counts as empty."""
+    """Return the part of each pixel, and the parts' sizes; part 0 is the background and counts as empty."""
     count, labels = cv2.connectedComponents(region.astype(np.uint8))
     sizes = np.bincount(np.ravel(labels), minlength=count)
     sizes[0] = 0

@@ -1,4 +1,7 @@
-"""Measure every frame, and set unusable ones aside: black, white, flat, hidden, repeated or blurred."""
+"""Measure every frame, and set unusable ones aside: black, white, flat, hidden, repeated or blurred.
+
+`unusable` decides; `measure_views` measures.
+"""
 
 from __future__ import annotations
 
@@ -16,30 +19,45 @@ _BLACK_BELOW = 20
 _WHITE_ABOVE = 245
 _LEAST_SPREAD = 6.0
 
-# Real sequences go down to a quarter of their neighbours' sharpness as the scene changes; an image smeared
-# over a twentieth of its width falls below a twelfth.
+# In real sequences, sharpness falls to a quarter of the neighbours' as the scene changes. An image smeared over a
+# twentieth of its width falls below a twelfth.
 _NEIGHBOURS_EACH_SIDE = 10
 _FEWEST_NEIGHBOURS = 4
 _BLUR_SHARPNESS = 0.08
 _BLUR_DETAIL = 0.2
 
-# A burst of spoilt frames is its own neighbourhood, so that only the sequence can judge it. Against its upper quartile,
-# frames of real sequences keep 0.6 of the texture and more; blur, fluid and haze leave a third and less.
+# In a burst of spoilt frames, neighbours are spoilt too, so compare with the whole sequence. Frames of real sequences
+# have at least 0.6 of the texture of its upper quartile; blur, fluid and haze leave at most a third.
 _UPPER_QUARTILE = 0.75
 _LEAST_TEXTURE = 0.4
-_LEAST_SEEN = 0.3
+_LEAST_VISIBLE = 0.3
+
+# Frames are measured at this size: this is fast, and removes most noise and compression artefacts.
+_LONGER_SIDE = 320
+_TILE = 16
+
+# Texture is measured at this size and below this standard deviation: hardly any noise and no shading is left.
+_TEXTURE_SIDE = 120
+_TEXTURE_PX = 2.0
+_FAINTEST_LIGHT = 10.0
+
+# Pixels of the reduced image. Copies of one picture stay below these even with strong compression; a scene that moves
+# by a quarter of a pixel does not.
+_REPEAT_CHANGE = 0.05
+_REPEAT_LARGEST_CHANGE = 0.25
+_FAINTEST_GRADIENT = 1.0
 
 
 def unusable(measures: Sequence[FrameMeasure]) -> dict[int, str]:
-    """Return the frames to set aside, by their place in the sequence, each with the reason."""
+    """Return the frames to set aside, by their number in the sequence, each with the reason."""
     reasons: dict[int, str] = {}
     original = 0
-    usual_seen = _upper_quartile([measured.seen for measured in measures])
+    usual_visible = _upper_quartile([measured.visible for measured in measures])
     for index, measured in enumerate(measures):
         if not measured.is_repeat:
             original = index
-        if measured.seen < _LEAST_SEEN * usual_seen:
-            reasons[index] = f"hidden ({_percent(measured.seen, usual_seen)} of the usual field can be seen)"
+        if measured.visible < _LEAST_VISIBLE * usual_visible:
+            reasons[index] = f"hidden ({_percent(measured.visible, usual_visible)} of the usual field can be seen)"
         elif measured.bright < _BLACK_BELOW:
             reasons[index] = "black"
         elif measured.dark > _WHITE_ABOVE:
@@ -48,12 +66,12 @@ def unusable(measures: Sequence[FrameMeasure]) -> dict[int, str]:
             reasons[index] = "no contrast"
         elif measured.is_repeat:
             reasons[index] = f"frozen (repeats frame {original})"
-    # A reason found by the neighbours says more than one found by the sequence.
+    # A reason from the neighbours is more specific than one from the sequence, so it takes precedence.
     return dict(sorted({**_find_smooth(measures), **_find_blurred(measures, reasons), **reasons}.items()))
 
 
 def _find_smooth(measures: Sequence[FrameMeasure]) -> dict[int, str]:
-    """Judge each frame by the sequence: fluid, haze or a blur that lasts leave next to nothing to be seen."""
+    """Compare each frame with the sequence: fluid, haze or a long blur leave hardly any texture."""
     usual = _upper_quartile([measured.texture for measured in measures])
     return {
         index: f"next to no detail ({_percent(measured.texture, usual)} of the usual texture)"
@@ -63,7 +81,7 @@ def _find_smooth(measures: Sequence[FrameMeasure]) -> dict[int, str]:
 
 
 def _find_blurred(measures: Sequence[FrameMeasure], others: dict[int, str]) -> dict[int, str]:
-    """Judge each frame by its neighbours in time, which show about the same scene."""
+    """Compare each frame with its neighbours in time, which show about the same scene."""
     usable = [index for index in range(len(measures)) if index not in others]
     reasons: dict[int, str] = {}
     for place, index in enumerate(usable):
@@ -86,32 +104,15 @@ def _percent(value: float, usual: float = 1.0) -> str:
     return f"{max(1, round(100 * value / usual))} %"
 
 
-# Frames are judged at this size: fast, and free of most noise and most traces of compression.
-_LONGER_SIDE = 320
-_TILE = 16
-
-# Texture is judged at this one, and below this standard deviation: hardly any noise is left, and no shading either.
-_TEXTURE_SIDE = 120
-_TEXTURE_PX = 2.0
-_FAINTEST_LIGHT = 10.0
-
-# In pixels of the reduced image. Copies of one picture stay below these through strong compression; a scene
-# that moves by a quarter of a pixel does not.
-_REPEAT_CHANGE = 0.05
-_REPEAT_LARGEST_CHANGE = 0.25
-_FAINTEST_GRADIENT = 1.0
-
-
 @dataclass(frozen=True, slots=True)
 class FrameMeasure:
-    """What is measured of one frame, in gray levels from 0 to 255.
+    """The measures of one frame, in gray levels from 0 to 255.
 
-    `dark` and `bright` are the 1st and the 99th percentile, `contrast` is the standard deviation.
-    `sharpness` is the mean squared gradient; `detail` is its ratio to the variance, which falls with blur but
-    not with a duller scene. `texture` is the standard deviation of the brightness about its local mean, as a share
-    of it; `seen` is the share of the frame that is measured at all. `change` is how far the scene seems to have
-    moved since the previous frame, in pixels of the reduced image, infinite if there is none; `largest_change` is
-    that of the busiest tile.
+    `dark` and `bright` are the 1st and the 99th percentile. `contrast` is the standard deviation. `sharpness` is the
+    mean squared gradient. `detail` is its ratio to the variance, which falls with blur but not in a duller scene.
+    `texture` is the standard deviation of the brightness about its local mean, as a share of it. `visible` is the share
+    of the frame inside the mask. `change` is how far the scene seems to have moved since the previous frame, in pixels
+    of the reduced image, infinite if there is none. `largest_change` is that of the tile with the most change.
     """
 
     brightness: float
@@ -121,13 +122,13 @@ class FrameMeasure:
     sharpness: float
     detail: float
     texture: float
-    seen: float
+    visible: float
     change: float
     largest_change: float
 
     @property
     def is_repeat(self) -> bool:
-        """Tell whether the frame is the previous one over again, up to compression."""
+        """Whether the frame repeats the previous one, up to compression."""
         return self.change < _REPEAT_CHANGE and self.largest_change < _REPEAT_LARGEST_CHANGE
 
 
@@ -136,8 +137,8 @@ def measure(
 ) -> FrameMeasure:
     """Measure a frame (h, w) where the mask is True.
 
-    `previous` is the last frame that was not itself a repeat: against the frame just before, a scene that
-    creeps would pass for frozen.
+    `previous` is the last frame that was not itself a repeat. Compared with the frame just before, a slowly moving
+    scene would count as frozen.
     """
     return _measure(_reduce(gray, _LONGER_SIDE), mask, None if previous is None else _reduce(previous, _LONGER_SIDE))
 
@@ -145,14 +146,14 @@ def measure(
 def measure_frames(
     images: Iterable[NDArray[np.uint8]], mask: NDArray[np.bool_] | None = None
 ) -> Iterator[FrameMeasure]:
-    """Measure gray frames in their order, all where one mask is True; see `measure_views`."""
+    """Measure gray frames in their order, all with one mask; see `measure_views`."""
     return measure_views((gray, mask) for gray in images)
 
 
 def measure_views(
     views: Iterable[tuple[NDArray[np.uint8], NDArray[np.bool_] | None]],
 ) -> Iterator[FrameMeasure]:
-    """Measure gray frames in their order, each where its own mask is True, against the last that was not a repeat."""
+    """Measure gray frames in their order, each with its own mask, against the last one that was not a repeat."""
     previous: NDArray[np.uint8] | None = None
     for gray, mask in views:
         image = _reduce(gray, _LONGER_SIDE)
@@ -187,26 +188,26 @@ def _measure(
         sharpness=sharpness,
         detail=sharpness / max(variance, 1.0),
         texture=_measure_texture(image, inside),
-        seen=total / image.size,
+        visible=total / image.size,
         change=change,
         largest_change=largest,
     )
 
 
 def _measure_texture(image: NDArray[np.uint8], inside: NDArray[np.bool_]) -> float:
-    """Return the standard deviation of the brightness about its local mean, as a share of that."""
+    """Return the standard deviation of the brightness about its local mean, as a share of that mean."""
     level = _reduce(image, _TEXTURE_SIDE).astype(np.float32)
     within = _reduce_mask(inside, _TEXTURE_SIDE)
     if not within.any():
         return 0.0
-    # Outside there may be a black surround: it counts for nothing.
+    # Outside there may be a black surround: give it no weight.
     weight = cv2.GaussianBlur(within.astype(np.float32), (0, 0), _TEXTURE_PX)
     mean = cv2.GaussianBlur(level * within, (0, 0), _TEXTURE_PX)[within] / weight[within]
     return float(np.std((level[within] - mean) / (mean + _FAINTEST_LIGHT)))
 
 
 def _reduce(gray: NDArray[np.uint8], longer_side: int) -> NDArray[np.uint8]:
-    """Average whole blocks of pixels, by far the fastest way; what is left over at the edges does not count."""
+    """Average whole blocks of pixels, which is by far the fastest way; remainders at the edges are dropped."""
     height, width = gray.shape
     block = math.ceil(max(height, width) / longer_side)
     if block == 1 or min(height, width) < block:
@@ -217,7 +218,7 @@ def _reduce(gray: NDArray[np.uint8], longer_side: int) -> NDArray[np.uint8]:
 
 
 def _reduce_mask(mask: NDArray[np.bool_], longer_side: int) -> NDArray[np.bool_]:
-    """Keep the pixels that see nothing but the scene, and whose neighbours do too."""
+    """Keep the pixels that cover nothing but the scene, and whose neighbours do too."""
     whole = (_reduce(np.where(mask, np.uint8(255), np.uint8(0)), longer_side) == 255).astype(np.uint8)
     inner = cv2.erode(whole, np.ones((3, 3), dtype=np.uint8), borderType=cv2.BORDER_REPLICATE)
     return np.asarray(inner, dtype=bool)
@@ -235,7 +236,7 @@ def _compare(
     squared_gradient: NDArray[np.float32],
     inside: NDArray[np.bool_],
 ) -> tuple[float, float]:
-    """Return the change of the whole and of the busiest tile: difference over gradient is about a distance."""
+    """Return the change of the whole and of the tile with the most change: difference over gradient is a distance."""
     difference = cv2.absdiff(image, previous).astype(np.float32) * inside
     gradient = np.sqrt(squared_gradient) * inside
     change = float(difference.sum() / max(float(gradient.sum()), _FAINTEST_GRADIENT))

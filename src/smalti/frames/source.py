@@ -19,11 +19,13 @@ from smalti.frames.video import VideoSource
 
 __all__ = ["FrameSource", "SourceSettings", "open_source"]
 
+IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".png", ".tif", ".tiff", ".bmp", ".webp", ".gif"})
+
 
 class FrameSource(Protocol):
-    """Gives the chosen frames of a video or of a set of images by number, one at a time.
+    """The chosen frames of a video or of a set of images, by number.
 
-    Images are uint8 RGB, (height, width, 3), at the working size. One thread at a time may read.
+    Images are uint8 RGB, (height, width, 3), at the working size. Only one thread at a time may read.
     """
 
     @property
@@ -44,29 +46,29 @@ class FrameSource(Protocol):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What to call each chosen frame in front of the user."""
+        """The name of each chosen frame, as users see it."""
 
     @property
     def fingerprint(self) -> str:
-        """Changes with the content and with the choice of frames, not with the place."""
+        """Changes with the content and with the choice of frames, not with the location."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the user should know, a phrase each; may grow while frames are read."""
+        """What the user should know, one phrase each; may grow while frames are read."""
 
     def __len__(self) -> int: ...
 
     def read(self, index: int) -> NDArray[np.uint8]:
-        """Return one frame; raise InputError where it cannot be decoded."""
+        """Return one frame; raise InputError if it cannot be decoded."""
 
     def read_many(self, indices: Iterable[int]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-        """Yield index and frame, without ever seeking back where the indices ascend.
+        """Yield index and frame; never seek back while the indices ascend.
 
         Frames of a damaged video that cannot be decoded are left out; `warnings` then counts them.
         """
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
 
     def __enter__(self) -> Self: ...
 
@@ -95,11 +97,8 @@ def open_source(location: str | Path | Sequence[str | Path], settings: SourceSet
     raise InputError(f"{path}: does not exist, check the path")
 
 
-IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".png", ".tif", ".tiff", ".bmp", ".webp", ".gif"})
-
-
 def list_folder(folder: Path) -> list[Path]:
-    """List the images of a folder, in natural order; other files and hidden ones do not count."""
+    """List the images of a folder in natural order, without other files and hidden ones."""
     try:
         return _pick(folder, folder.iterdir())
     except OSError as error:
@@ -113,7 +112,7 @@ def list_pattern(pattern: str) -> list[Path]:
 
 
 def list_files(paths: Sequence[Path]) -> list[Path]:
-    """Put the named files in natural order, for the shell sorts img10 before img2."""
+    """Sort the given files in natural order, because the shell sorts img10 before img2."""
     for path in paths:
         if not path.is_file():
             raise InputError(f"{path}: is not a file; give images, one folder or one video")

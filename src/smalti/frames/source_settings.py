@@ -1,4 +1,4 @@
-"""Settings of a source: which frames, at what size; and the fingerprint that identifies a source."""
+"""Settings of a source: which frames (`SourceSettings`), at what size (`Scaling`), and its fingerprint."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from smalti.errors import UsageError
 
 _SMALLEST_SIZE = 32
-# Labels show times to a hundredth: half of that, so that a time copied from a label names that very frame.
+_SAMPLE_BYTES = 4096
+# Labels show hundredths of a second. Half of that, so that a time copied from a label selects that frame.
 _TIME_TOLERANCE_SECONDS = 0.005
 
 _FRAME = re.compile(r"\d+")
@@ -28,8 +29,8 @@ _CLOCK = re.compile(r"(?:(\d+):)?(\d+):([0-5]?\d(?:\.\d*)?)")
 class SourceSettings:
     """The frames to use: each `every`-th from `start` up to, but without, `end`.
 
-    Start and end are as the user types them: `120` is a frame's number in the source, from 0; `12.5s` and
-    `1:02.5` are times from the first frame, for videos only. `max_size` limits the longer side, in pixels.
+    Start and end are as the user types them. `120` is a frame's number in the source, from 0. `12.5s` and `1:02.5` are
+    times from the first frame, for videos only. `max_size` limits the longer side, in pixels.
     """
 
     every: int = 1
@@ -85,7 +86,7 @@ def _parse_moment(name: str, text: str) -> int | float:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """From the source's size to the working size.
+    """The scaling from the source's size to the working size.
 
     A source point (x, y) lies at ((x + 0.5) * scale - 0.5, ...): outer edges map to outer edges.
     """
@@ -96,7 +97,7 @@ class Scaling:
 
     @classmethod
     def within(cls, width: int, height: int, max_size: int | None) -> Scaling:
-        """Return the scaling that brings the longer side to at most `max_size`; it never enlarges."""
+        """Return the scaling that limits the longer side to `max_size`; it never enlarges."""
         longer = max(width, height)
         if max_size is None or longer <= max_size:
             return cls(width, height, 1.0)
@@ -111,15 +112,12 @@ class Scaling:
         return cast(NDArray[np.uint8], resized)
 
 
-_SAMPLE_BYTES = 4096
-
-
 def make_fingerprint(parts: Iterable[object]) -> str:
     """Hash the parts, in order, to 16 hexadecimal digits."""
     digest = hashlib.sha256()
     for part in parts:
         encoded = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogateescape")
-        # The length keeps "ab", "c" apart from "a", "bc".
+        # The length distinguishes "ab", "c" from "a", "bc".
         digest.update(len(encoded).to_bytes(8, "little") + encoded)
     return digest.hexdigest()[:16]
 
@@ -127,7 +125,7 @@ def make_fingerprint(parts: Iterable[object]) -> str:
 def sample_bytes(path: Path) -> bytes:
     """Return the file's size and some bytes from its start, middle and end.
 
-    The start alone would not tell apart uncompressed images, whose headers and sizes agree.
+    The start alone does not distinguish uncompressed images, whose headers and sizes are equal.
     """
     size = path.stat().st_size
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Frames of a video: decoded one by one, any frame by its number."""
+"""Read frames of a video by number (`VideoSource`), and decode them (`Decoder`)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ from smalti.frames.image_reading import Orientation
 from smalti.frames.source_settings import Scaling, SourceSettings, make_fingerprint, sample_bytes
 from smalti.frames.video_index import FrameTable, OpenedVideo, tabulate_frames
 
+# A seek flushes the decoder, which costs about as much as decoding this many frames.
+_SEEK_COST_FRAMES = 16
+
 
 class VideoSource:
-    """The chosen frames of a video file; see FrameSource."""
+    """The chosen frames of a video file; a `FrameSource`."""
 
     def __init__(self, path: Path, settings: SourceSettings) -> None:
         self.path = path
@@ -43,7 +46,7 @@ class VideoSource:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the user should know; grows by the frames that turn out to be damaged."""
+        """What the user should know; grows when frames turn out to be damaged."""
         damaged = sorted(self._decoder.damaged.intersection(self._numbers))
         if not damaged:
             return self._notes
@@ -65,7 +68,7 @@ class VideoSource:
         return self._convert(number, frame)
 
     def read_many(self, indices: Iterable[int]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-        """Yield index and frame; leaves out what cannot be decoded."""
+        """Yield index and frame; frames that cannot be decoded are left out."""
         for index in indices:
             number = self._numbers[index]
             frame = self._decoder.decode(number)
@@ -73,7 +76,7 @@ class VideoSource:
                 yield index, self._convert(number, frame)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._decoder.close()
 
     def __enter__(self) -> Self:
@@ -86,7 +89,7 @@ class VideoSource:
         return f"frame {number} ({self._table.times_seconds[number]:.2f} s)"
 
     def _read_first(self) -> VideoFrame:
-        """Return the first frame that can be decoded; refuse a video that is none."""
+        """Return the first frame that can be decoded; refuse a video without one."""
         readable = (frame for number in range(len(self._table)) if (frame := self._decoder.decode(number)) is not None)
         frame = next(readable, None)
         if frame is None:
@@ -96,7 +99,7 @@ class VideoSource:
         return frame
 
     def _check_end(self) -> tuple[str, ...]:
-        """Drop what breaks off at the end of a truncated file, and say so."""
+        """Drop the incomplete end of a truncated file, and report it."""
         table = self._table
         if table.promised_frames <= len(table):
             return ()
@@ -143,15 +146,11 @@ def _read_orientation(path: Path, frame: VideoFrame) -> Orientation:
     return orientation
 
 
-# A seek flushes the decoder, which costs about as much as decoding this many frames.
-_SEEK_COST_FRAMES = 16
-
-
 class Decoder:
-    """Decodes on from where it is when it can, and from a key frame when it must.
+    """Continues decoding from its position if it can, else seeks to a key frame.
 
-    Both give the same pixels: decoding starts at a key frame shown no later than the frame asked for, and
-    none is ever taken for another, because each carries its own stamp.
+    Both give the same pixels: decoding starts at a key frame that is displayed no later than the wanted frame. No frame
+    is ever taken for another, because each carries its own stamp.
     """
 
     def __init__(self, path: Path, table: FrameTable) -> None:
@@ -161,13 +160,13 @@ class Decoder:
         self._can_seek = True
         self._video = OpenedVideo.open(path)
         self._frames: Iterator[tuple[int, VideoFrame]]
-        self._frame: VideoFrame | None  # the last one decoded
+        self._frame: VideoFrame | None  # the last decoded frame
         self._number: int  # its number
-        self._first: int  # the earliest one since the last seek
+        self._first: int  # the earliest number since the last seek
         self._begin()
 
     def decode(self, number: int) -> VideoFrame | None:
-        """Return the frame, or None where the video is damaged there."""
+        """Return the frame, or None if the video is damaged there."""
         if number in self.damaged:
             return None
         key = self._table.key_before(number)
@@ -175,8 +174,8 @@ class Decoder:
         goes_on = self._number <= number and (not self._can_seek or key_frame <= self._number + _SEEK_COST_FRAMES)
         if goes_on and (frame := self._decode_on(number)) is not None:
             return frame
-        # A key frame may be one in name only, so that its successors need what came before it. Whoever saw
-        # frames from before it and still misses this one has shown that it cannot be had.
+        # Some key frames are not real ones: their successors need frames from before them. If decoding started before
+        # such a key frame and still misses the wanted frame, the frame cannot be decoded.
         if not (goes_on and self._first < key_frame):
             for start in _step_back(key):
                 self._go_to(start)
@@ -188,7 +187,7 @@ class Decoder:
         return None
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._video.close()
 
     def _decode_on(self, number: int) -> VideoFrame | None:
@@ -201,7 +200,7 @@ class Decoder:
         return self._frame if self._number == number else None
 
     def _go_to(self, key: int) -> None:
-        """Go to a key frame by its place in the table, or to the very beginning for -1."""
+        """Seek to a key frame by its index in the table, or to the very beginning for -1."""
         if key < 0 or not self._can_seek:
             self._rewind()
             return
@@ -227,10 +226,10 @@ class Decoder:
         at_key = not after_seek
         for packet in chain(self._video.demux(), [None]):
             if packet is not None and not self._table.knows(packet.pts, packet.size):
-                # A file whose index is lost gives other stamps after a seek: read it from the beginning only.
+                # A file without an index gives other stamps after a seek: read it only from the beginning.
                 self._can_seek = False
                 return
-            # Some formats seek to just behind a key frame; from there on the decoder would make things up.
+            # Some formats seek to just after a key frame. From there the decoder would produce wrong pixels.
             at_key = at_key or packet is None or packet.is_keyframe
             if not at_key:
                 continue
@@ -241,7 +240,7 @@ class Decoder:
 
 
 def _step_back(key: int) -> list[int]:
-    """Return where to start from: the key frame, ever earlier ones, at last the very beginning (-1)."""
+    """Return where to start from: the key frame, then ever earlier ones, finally the very beginning (-1)."""
     starts = []
     step = 1
     while key >= 0:

@@ -19,23 +19,26 @@ from av.video.stream import VideoStream
 
 from smalti.errors import InputError
 
-# Formats by which FFmpeg would show any text as a film of its letters.
+# FFmpeg reads any text as a video of its letters with these formats.
 _TEXT_FORMATS = {"tty", "bin", "idf", "adf", "xbin"}
+
+# Headers round durations: fewer missing frames than this do not show a truncated file.
+_ROUNDED_FRAMES = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenedVideo:
-    """The first video stream of a file, and the container it is in."""
+    """The first video stream of a file, and its container."""
 
     container: InputContainer
     stream: VideoStream
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open the file at its beginning; refuse what is no video."""
-        av.logging.set_level(None)  # FFmpeg would write to stderr, past our own messages
+        """Open the file at its beginning; refuse other files than videos."""
+        av.logging.set_level(None)  # FFmpeg would write to stderr
         try:
-            # The prefix keeps a colon in a name from being read as a protocol, the list keeps playlists offline.
+            # With the prefix a colon in a name is not read as a protocol; the list keeps playlists offline.
             container = av.open(f"file:{path}", options={"protocol_whitelist": "file"})
         except av.FFmpegError:
             raise InputError(f"{path}: is not a video that can be read; give a video or a folder of images") from None
@@ -47,7 +50,7 @@ class OpenedVideo:
         return cls(container, streams[0])
 
     def demux(self) -> Iterator[Packet[VideoStream]]:
-        """Yield the packets of the stream, up to the end or to where the file breaks off.
+        """Yield the packets of the stream, up to its end or to where the file breaks off.
 
         Every packet has a stamp, its `pts`, unless the file gives it no time at all.
         """
@@ -59,12 +62,12 @@ class OpenedVideo:
                 return
             if packet.pts is None and packet.dts is not None:
                 packet.pts = packet.dts
-            # An empty packet would end the decoding; a torn one ends the file.
+            # An empty packet would end the decoding; a corrupt one ends the file.
             if packet.size and not packet.is_corrupt:
                 yield packet
 
     def decode(self, packet: Packet[VideoStream] | None) -> list[VideoFrame]:
-        """Return the frames that the packet completes, or for None those still held back.
+        """Return the frames that the packet completes; for None, those still in the decoder.
 
         A packet that cannot be decoded gives none. Frames carry the stamp of their packet.
         """
@@ -75,24 +78,19 @@ class OpenedVideo:
         return [frame for frame in frames if not frame.is_corrupt]
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.container.close()
-
-
-# Headers round durations: fewer frames missing than this are no sign of a file that breaks off.
-_ROUNDED_FRAMES = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameTable:
-    """The frames of a video in the order in which they are shown.
+    """The frames of a video in the order of display.
 
-    A frame is known by the stamp that its packet carries and its decoded picture carries too, so that a
-    frame which cannot be decoded leaves a gap and shifts no other. `numbers` finds the frame of a stamp,
-    `packet_sizes` has all packets. `keys` are the frames that decoding can start from, ascending,
-    `key_stamps` their stamps. A stamp is a time in ticks of the stream.
-    `promised_frames` is what the file's header says; unless `counted`, it only says how long the video is.
-    `pixel_ratio` is a pixel's width over its height.
+    A frame is identified by the stamp of its packet, which its decoded picture carries too. So a frame that cannot be
+    decoded leaves a gap and shifts no other. `numbers` maps stamps to frames. `packet_sizes` has all packets. `keys`
+    are the frames that decoding can start from, ascending, and `key_stamps` their stamps. A stamp is a time in ticks of
+    the stream. `promised_frames` is the number in the file's header; if not `counted`, it follows from the video's
+    duration. `pixel_ratio` is a pixel's width over its height.
     """
 
     numbers: dict[int, int]
@@ -108,15 +106,15 @@ class FrameTable:
         return len(self.times_seconds)
 
     def knows(self, stamp: int | None, size: int) -> bool:
-        """Tell whether a packet with this stamp has this size."""
+        """Return whether a packet with this stamp has this size."""
         return stamp is not None and self.packet_sizes.get(stamp) == size
 
     def key_before(self, frame: int) -> int:
-        """Return which of `keys` is the last one not after the frame; -1 where there is none."""
+        """Return the index in `keys` of the last one not after the frame; -1 if there is none."""
         return bisect.bisect_right(self.keys, frame) - 1
 
     def cut(self, frames: int) -> FrameTable:
-        """Return the table with the first frames only."""
+        """Return the table of the first frames only."""
         numbers = {stamp: number for stamp, number in self.numbers.items() if number < frames}
         kept = bisect.bisect_left(self.keys, frames)
         return replace(
@@ -129,7 +127,7 @@ class FrameTable:
 
 
 def tabulate_frames(path: Path) -> FrameTable:
-    """Read all packets of the video, without decoding, and list the frames they hold."""
+    """Read all packets of the video, without decoding, and list their frames."""
     video = OpenedVideo.open(path)
     try:
         return _tabulate(path, video)
@@ -150,7 +148,7 @@ def _tabulate(path: Path, video: OpenedVideo) -> FrameTable:
             raise InputError(f"{path}: several of its frames carry the same time; convert it to MP4 or MKV")
         sizes[stamp] = packet.size
         stop = max(stop, stamp + (packet.duration or 0))
-        if packet.is_discard:  # what the editor of the video cut away is decoded, but not shown
+        if packet.is_discard:  # frames that an editor cut away are decoded, but not displayed
             continue
         stamps.append(stamp)
         if packet.is_keyframe:
@@ -159,7 +157,7 @@ def _tabulate(path: Path, video: OpenedVideo) -> FrameTable:
         raise InputError(f"{path}: holds no frames; record or convert it again")
     shown = ticks = sorted(stamps)
     if "avi" in video.container.format.name.split(",") and video.stream.codec_context.has_b_frames:
-        # AVI has no room for the order in which frames are shown; only a decoder knows it.
+        # AVI does not store the order of display; only a decoder knows it.
         shown = _order_by_decoding(path, set(stamps))
     numbers = {stamp: number for number, stamp in enumerate(shown)}
     ordered_keys = sorted((numbers[stamp], stamp) for stamp in keys if stamp in numbers)
@@ -177,7 +175,7 @@ def _tabulate(path: Path, video: OpenedVideo) -> FrameTable:
 
 
 def _order_by_decoding(path: Path, stamps: set[int]) -> list[int]:
-    """Return the stamps of the frames that can be decoded, as they come."""
+    """Return the stamps of the frames that can be decoded, in order of display."""
     video = OpenedVideo.open(path)
     try:
         packets = chain(video.demux(), [None])
@@ -187,11 +185,11 @@ def _order_by_decoding(path: Path, stamps: set[int]) -> list[int]:
 
 
 def _read_promise(video: OpenedVideo, ticks: list[int], stop: int, discarded: int) -> int:
-    """Return how many frames the header promises, or as many as were found where it promises nothing."""
+    """Return how many frames the header promises, or as many as were found if it promises nothing."""
     found = len(ticks)
     if video.stream.frames:
         return max(found, video.stream.frames - discarded)
-    # Matroska counts no frames but says when the video stops; only a sound beside it may go on for longer.
+    # Matroska does not count frames but has a duration; only a sound track may last longer than the video.
     if found < 2 or len(video.container.streams) > 1:
         return found
     base = float(video.stream.time_base or 1)

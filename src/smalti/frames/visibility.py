@@ -1,4 +1,4 @@
-"""Where each frame shows the scene: the sequence's field of view, less what is in the way in this frame."""
+"""Find where each frame shows the scene: the sequence's field of view without what hides it in this frame."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from smalti.frames.pixels import Region, edge_of, grow, in_gray, shrink
 
 _Pixel = TypeVar("_Pixel", bound=np.generic)
 
-_SAMPLE_SIDE = 240  # a sample is thinned out to about this: enough for statistics
-_DISC_FRAMES = 0.5  # of the sample have to show a disc,
-_DISC_CHANGE = 0.0005  # and differ by this share of it, in the median, before each frame is given its own
-_SLIVER = 1  # thinned-out pixels on either side: so exactly is a rim found
-_SELDOM_DARK = 0.1  # of the frames: what is, lies inside nearly every disc
-_SURROUNDED_EDGE = 0.9  # less of the picture's edge is scene where there is a surround
+_SAMPLE_SIDE = 240  # a sample is thinned out to about this side: enough for statistics
+_DISC_FRAMES = 0.5  # share of the sample that has to show a disc,
+_DISC_CHANGE = 0.0005  # and median change, as a share of the disc, from which on each frame gets its own
+_SLIVER = 1  # thinned-out pixels on either side: the precision of a rim
+_SELDOM_DARK = 0.1  # share of the frames: pixels dark less often lie inside nearly every disc
+_SURROUNDED_EDGE = 0.9  # with a surround, less of the picture's edge is scene
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameMasks:
-    """What a sample of the sequence tells about where any of its frames shows the scene."""
+    """What a sample of the sequence tells about where its frames show the scene."""
 
-    field: Region  # (h, w): what all frames have in common, without any disc where it changes
+    field: Region  # (h, w): common to all frames; without any disc if it changes
     disc_changes: bool  # whether each frame has a disc of its own
     highlights: Highlights
     palette: Palette
@@ -37,18 +37,18 @@ class FrameMasks:
     def of_sample(cls, images: Iterable[NDArray[np.uint8]], field: Region | None = None) -> Self:
         """Learn from some 20 to 40 RGB frames (h, w, 3) spread over the sequence.
 
-        A field that is given, painted by the user, is taken as it is; else it is found.
+        A given field, painted by the user, is used as it is; otherwise it is found.
         """
         samples: list[_Sample] = []
-        seen = Stability.of(_look_at(images, samples))
+        statistics = Stability.of(_collect_samples(images, samples))
         changes = field is None and _disc_changes([sample.own_field for sample in samples])
         if changes:
-            field = ~find_overlays(seen, seen.dark_share < _SELDOM_DARK)
+            field = ~find_overlays(statistics, statistics.dark_share < _SELDOM_DARK)
         elif field is None:
-            field = find_fixed_field(seen)
+            field = find_fixed_field(statistics)
         insides = [_thin(field) & sample.own_field if changes else _thin(field) for sample in samples]
         colours = [sample.image[inside] for sample, inside in zip(samples, insides, strict=True)]
-        # Only a surround tells of a scope, and only a scope of tools.
+        # Only scopes have a surround, and only scopes have tools.
         surrounded = changes or float(field[edge_of(field.shape)].mean()) < _SURROUNDED_EDGE
         palette = Palette.of(colours) if surrounded else Palette.of_everything()
         return cls(field, changes, Highlights.of([in_gray(of_frame[None])[0] for of_frame in colours]), palette)
@@ -65,14 +65,14 @@ class FrameMasks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sample:
-    """A frame thinned out, and its own field."""
+    """A thinned-out frame and its own field."""
 
     image: NDArray[np.uint8]  # (h', w', 3)
     own_field: Region  # (h', w')
 
 
-def _look_at(images: Iterable[NDArray[np.uint8]], samples: list[_Sample]) -> Iterator[NDArray[np.uint8]]:
-    """Yield the frames in gray, and note what is asked of them later."""
+def _collect_samples(images: Iterable[NDArray[np.uint8]], samples: list[_Sample]) -> Iterator[NDArray[np.uint8]]:
+    """Yield the frames in gray, and append their samples."""
     for image in images:
         gray = in_gray(image)
         samples.append(_Sample(_thin(image), _thin(find_own_field(gray, 0))))
@@ -80,7 +80,7 @@ def _look_at(images: Iterable[NDArray[np.uint8]], samples: list[_Sample]) -> Ite
 
 
 def _disc_changes(own_fields: Sequence[Region]) -> bool:
-    """Tell whether the frames show discs that are not all the same: moved, of another size, with a notch elsewhere."""
+    """Return whether the frames show different discs: moved, of another size, or with a notch elsewhere."""
     discs = [own for own in own_fields if not own.all()]
     if len(discs) < _DISC_FRAMES * len(own_fields):
         return False
@@ -91,4 +91,4 @@ def _disc_changes(own_fields: Sequence[Region]) -> bool:
 
 def _thin(image: NDArray[_Pixel]) -> NDArray[_Pixel]:
     step = -(-max(image.shape[:2]) // _SAMPLE_SIDE)
-    return image[::step, ::step].copy()  # a view would keep all of the frame
+    return image[::step, ::step].copy()  # a view would keep the whole frame in memory

@@ -1,1 +1,1 @@
-"""Positions of frames in the world, and where the mosaic lies there."""
+"""Georeference the mosaic: read the positions of frames, and find where the mosaic lies in the world."""

@@ -1,4 +1,4 @@
-"""Where the mosaic lies in the world: the similarity that takes frames to the places where they were taken."""
+"""Fit the position of the mosaic in the world: the similarity that maps frames to where they were taken."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from smalti.geometry.linear_maps import SIMILARITY, apply, compose
 from smalti.georeference.positions import FEWEST_FRAMES, Positions
 from smalti.records import Points, Transforms
 
-# The mosaic's y goes down and north goes up.
+# y of the mosaic points down, north points up.
 _UP_FROM_DOWN: Transforms = np.array([[1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
-# A distance in the plane whose coordinates have noise σ: half are below this many σ ...
+# Of distances in the plane whose coordinates have noise σ, half are below this many σ ...
 _MEDIAN_SIGMAS = math.sqrt(2 * math.log(2))
 # ... and one in a thousand is above this many.
 _LARGEST_SIGMAS = math.sqrt(2 * math.log(1000))
-# Positions that leave direction and scale this open, relative, have not seen the mosaic.
+# If direction and scale are less certain than this, relatively, the positions are not those of the mosaic.
 _WORST_PRECISION = 0.2
 _ROUNDING = 1e-12
 _MOST_ITERATIONS = 200
@@ -28,18 +28,18 @@ _MOST_ITERATIONS = 200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Georeference:
-    """A similarity that takes the mosaic to the world, and how well the positions agree."""
+    """A similarity that maps the mosaic to the world, and how well the positions agree."""
 
     world_from_mosaic: Transforms  # (2, 3): pixels, y down, to metres east and north; it reflects
     epsg: int | None
     metres_per_pixel: float
     rotation_deg: float  # of the mosaic's up direction from north, clockwise, -180 to 180
-    residual_m: float  # RMS of the distances of the frames that agree
-    residuals_m: dict[int, float]  # by frame, of those that do not agree too
-    outliers: tuple[int, ...]  # frames whose position does not agree; the fit is without them
+    residual_m: float  # RMS distance of the frames that agree
+    residuals_m: dict[int, float]  # by frame, also of those that do not agree
+    outliers: tuple[int, ...]  # frames whose position does not agree; the fit ignores them
 
     def world_from(self, mosaic_from_pixel: Transforms) -> Transforms:
-        """Return the map (2, 3) to the world from pixels that an affine map, (2, 3) or (3, 3), takes to the mosaic."""
+        """Return the map (2, 3) to the world from pixels that an affine map, (2, 3) or (3, 3), maps to the mosaic."""
         if mosaic_from_pixel.shape == (3, 3):
             *_, last = mosaic_from_pixel
             if last[:2].any():
@@ -49,10 +49,11 @@ class Georeference:
 
 
 def fit_georeference(positions: Positions, centres: Mapping[int, Points]) -> Georeference:
-    """Fit the similarity that takes the centres of frames, (2,) on the mosaic, to where the frames were taken.
+    """Fit the similarity from the centres of frames, (2,) on the mosaic, to where the frames were taken.
 
-    The camera is taken to look straight down. Positions that contradict the others are named and left out: the
-    start is the similarity with the least sum of distances, then least squares over the frames that agree.
+    The camera is assumed to look straight down. Positions that contradict the others are reported as outliers and
+    ignored. The fit starts at the similarity with the least sum of distances. Least squares over the frames that agree
+    follow.
     """
     frames = sorted(positions.metres.keys() & centres.keys())
     if len(frames) < FEWEST_FRAMES:
@@ -63,7 +64,7 @@ def fit_georeference(positions: Positions, centres: Mapping[int, Points]) -> Geo
     mosaic = np.array([centres[frame] for frame in frames])
     world = np.array([positions.metres[frame] for frame in frames])
     _check_spread(positions, mosaic, world)
-    # Of order one about the origin, and exact also millions of metres from the equator.
+    # Centre and scale both, so that the fit is exact also millions of metres from the equator.
     middle, place = mosaic.mean(axis=0), np.median(world, axis=0)
     unit = float(np.sqrt(np.mean((mosaic - middle) ** 2)))
     unit_from_mosaic = compose(_UP_FROM_DOWN, np.array([[1.0, 0.0, -middle[0]], [0.0, 1.0, -middle[1]]])) / unit
@@ -82,7 +83,7 @@ def fit_georeference(positions: Positions, centres: Mapping[int, Points]) -> Geo
         world_from_mosaic,
         positions.epsg,
         metres_per_pixel=math.hypot(along_x, across_x),
-        # The mosaic's x and up directions turn together; bearings are counted clockwise.
+        # The mosaic's x and up directions turn together; bearings count clockwise.
         rotation_deg=-math.degrees(math.atan2(across_x, along_x)),
         residual_m=float(np.sqrt(np.mean(residuals[agrees] ** 2))),
         residuals_m=dict(zip(frames, residuals.tolist(), strict=True)),
@@ -100,14 +101,14 @@ def _check_spread(positions: Positions, mosaic: Points, world: Points) -> None:
 
 
 def _fit_least_distances(source: Points, target: Points, smallest: float) -> Transforms:
-    """Return the similarity with the least sum of distances, by least squares weighted anew each time.
+    """Return the similarity with the least sum of distances, by iteratively reweighted least squares.
 
-    The sum is convex, so that no start and no draws are needed, and a wild position pulls no more than another.
+    The sum is convex: it needs no start and no random sampling, and a wild position pulls no more than any other.
     """
     fitted = SIMILARITY.fit(target, source, np.ones(len(source)))
     for _ in range(_MOST_ITERATIONS):
         distances = _distances(fitted, source, target)
-        # A frame that happens to fit exactly must not hold all the others.
+        # A frame that fits exactly by chance must not get all the weight.
         floor = max(1e-3 * float(np.median(distances)), smallest)
         previous, fitted = fitted, SIMILARITY.fit(target, source, np.maximum(distances, floor) ** -0.5)
         if np.abs(fitted - previous).max() <= 1e-3 * floor:
@@ -118,11 +119,11 @@ def _fit_least_distances(source: Points, target: Points, smallest: float) -> Tra
 def _fit_those_that_agree(
     source: Points, target: Points, start: Transforms, smallest: float
 ) -> tuple[Transforms, NDArray[np.bool_]]:
-    """Return the least-squares fit over the frames that agree with it, and which these are (n,)."""
+    """Return the least-squares fit over the frames that agree with it, and which frames agree (n,)."""
     frames = len(source)
-    # A fit follows few positions more closely than their noise is large.
+    # A fit to few positions is closer to them than their noise.
     inflation = 1 + 5 / (frames - 2)
-    # Fewer could agree with anything: two frames always do.
+    # Fewer frames could agree with anything: two always do.
     fewest = (frames + 3) // 2
     fitted, agrees = start, np.zeros(frames, dtype=np.bool_)
     for _ in range(_MOST_ITERATIONS):
@@ -137,7 +138,7 @@ def _fit_those_that_agree(
 
 
 def _check_precision(positions: Positions, fitted: Transforms, source: Points, residuals: NDArray[np.float64]) -> None:
-    """Refuse a fit whose direction and scale are anybody's guess."""
+    """Refuse a fit that leaves direction and scale open."""
     sigma = math.sqrt(float(np.sum(residuals**2)) / (2 * len(residuals) - SIMILARITY.freedom))
     reach = math.hypot(*fitted[:, 0]) * math.sqrt(float(np.sum((source - source.mean(axis=0)) ** 2)))
     if sigma > _WORST_PRECISION * reach:

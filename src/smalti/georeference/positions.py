@@ -11,84 +11,14 @@ from pathlib import Path
 from smalti.errors import TableError
 from smalti.georeference.utm import choose_zone, utm_from_geographic
 
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line of a table: its cells by the names of their columns."""
-
-    path: Path
-    line: int
-    cells: dict[str, str]
-
-    def error(self, message: str) -> TableError:
-        """Return an error that names the line."""
-        return TableError(f"{self.path}, line {self.line}: {message}")
-
-    def number(self, column: str) -> float:
-        """Return a cell as a finite number."""
-        text = self.cells[column]
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            raise self.error(f"{column} is '{text}', not a number; correct it or delete the row")
-        return number
-
-    def count(self, column: str) -> int:
-        """Return a cell as a whole number."""
-        text = self.cells[column]
-        try:
-            return int(text)
-        except ValueError:
-            raise self.error(f"{column} is '{text}', not a whole number; count frames from 0") from None
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """What a CSV file holds; the names of its columns in lower case."""
-
-    path: Path
-    columns: tuple[str, ...]
-    rows: tuple[Row, ...]
-
-
-def read_table(path: Path) -> Table:
-    """Read a table of positions."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = csv.reader(file)
-            columns = tuple(name.strip().lower() for name in next(lines, []))
-            rows = tuple(_read_row(path, lines.line_num, columns, cells) for cells in lines if cells)
-    except OSError as error:
-        raise TableError(f"{path}: cannot be read ({error.strerror}), check the path") from None
-    except (UnicodeDecodeError, csv.Error):
-        raise TableError(f"{path}: is not a CSV text file, expected a header such as file,lat,lon") from None
-    if len(set(columns)) < len(columns):
-        twice = next(name for name in columns if columns.count(name) > 1)
-        raise TableError(f"{path}: has two columns '{twice}', delete one")
-    if not rows:
-        raise TableError(f"{path}: holds no positions, expected a header such as file,lat,lon and a row a frame")
-    return Table(path, columns, rows)
-
-
-def _read_row(path: Path, line: int, columns: tuple[str, ...], cells: list[str]) -> Row:
-    if len(cells) != len(columns):
-        raise TableError(
-            f"{path}, line {line}: has {len(cells)} columns but the header has {len(columns)}; "
-            "separate columns by a comma and write decimals with a point"
-        )
-    return Row(path, line, dict(zip(columns, map(str.strip, cells), strict=True)))
-
-
 FEWEST_FRAMES = 3
-"""Two determine a similarity, the third tells whether to believe it."""
+"""Two determine a similarity; the third checks it."""
 
-# Degrees come first: they say where on Earth the mosaic lies, metres only how its frames lie to each other.
+# Degrees come first: they say where on Earth the mosaic lies. Metres say only how its frames lie to each other.
 _GEOGRAPHIC = (("lat", "lon"), ("latitude", "longitude"))
 _PLANE = (("east_m", "north_m"), ("x_m", "y_m"), ("easting", "northing"))
 _SOUTHERNMOST_DEG, _NORTHERNMOST_DEG = -80.0, 84.0  # where UTM ends
-# A zone beyond the edge of the chosen one: what lies farther is a position without a fix, not a part of the survey.
+# One zone beyond the edge of the chosen one: a position farther away has no fix and is not part of the survey.
 _FARTHEST_DEG = 9.0
 
 
@@ -98,15 +28,15 @@ class Positions:
 
     metres: dict[int, tuple[float, float]]  # by frame number
     epsg: int | None  # of WGS 84 / UTM zone; None for a local plane
-    columns: tuple[str, str]  # which were read
+    columns: tuple[str, str]  # the columns that were read
     ignored: int = 0  # rows of frames that the project does not have
     origin: str = "positions"  # the table, as errors name it
 
 
 def read_positions(path: Path, labels: Mapping[int, str]) -> Positions:
-    """Read where the frames of a project were taken; `labels` are its frames' names by their numbers.
+    """Read where the frames of a project were taken; `labels` are the names of its frames by number.
 
-    A row names its frame in a column `file`, else in a column `frame` by its number in the project, from 0.
+    A row names its frame in a column `file`, or else by its number in the project, from 0, in a column `frame`.
     """
     table = read_table(path)
     columns = _choose_columns(table)
@@ -158,7 +88,7 @@ def _find_rows(table: Table, labels: Mapping[int, str]) -> dict[int, Row]:
 def _index_frames(
     table: Table, labels: Mapping[int, str]
 ) -> tuple[Callable[[Row], str | int], dict[str | int, list[int]]]:
-    """Return how a row names a frame, and the frames of each such name."""
+    """Return a function that reads a row's frame name, and the frames of each name."""
     frames: dict[str | int, list[int]] = {}
     if "file" in table.columns:
         for frame, label in labels.items():
@@ -170,7 +100,7 @@ def _index_frames(
 
 
 def _file_name(row: Row) -> str:
-    # Tables are written on other machines, and labels are bare names: neither kind of slash is part of one.
+    # Tables come from other machines, and labels are bare names: split at both kinds of slash.
     return row.cells["file"].replace("\\", "/").rpartition("/")[2]
 
 
@@ -199,3 +129,72 @@ def _project(rows: Mapping[int, Row], columns: tuple[str, str]) -> tuple[dict[in
             )
     metres = utm_from_geographic(latitudes, longitudes, zone)
     return {frame: (float(east), float(north)) for frame, (east, north) in zip(rows, metres, strict=True)}, zone.epsg
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a table: its cells by column name."""
+
+    path: Path
+    line: int
+    cells: dict[str, str]
+
+    def error(self, message: str) -> TableError:
+        """Return an error that names the line."""
+        return TableError(f"{self.path}, line {self.line}: {message}")
+
+    def number(self, column: str) -> float:
+        """Return a cell as a finite number."""
+        text = self.cells[column]
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise self.error(f"{column} is '{text}', not a number; correct it or delete the row")
+        return number
+
+    def count(self, column: str) -> int:
+        """Return a cell as a whole number."""
+        text = self.cells[column]
+        try:
+            return int(text)
+        except ValueError:
+            raise self.error(f"{column} is '{text}', not a whole number; count frames from 0") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The content of a CSV file; column names in lower case."""
+
+    path: Path
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def read_table(path: Path) -> Table:
+    """Read a table of positions."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = csv.reader(file)
+            columns = tuple(name.strip().lower() for name in next(lines, []))
+            rows = tuple(_read_row(path, lines.line_num, columns, cells) for cells in lines if cells)
+    except OSError as error:
+        raise TableError(f"{path}: cannot be read ({error.strerror}), check the path") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise TableError(f"{path}: is not a CSV text file, expected a header such as file,lat,lon") from None
+    if len(set(columns)) < len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        raise TableError(f"{path}: has two columns '{twice}', delete one")
+    if not rows:
+        raise TableError(f"{path}: holds no positions, expected a header such as file,lat,lon and a row a frame")
+    return Table(path, columns, rows)
+
+
+def _read_row(path: Path, line: int, columns: tuple[str, ...], cells: list[str]) -> Row:
+    if len(cells) != len(columns):
+        raise TableError(
+            f"{path}, line {line}: has {len(cells)} columns but the header has {len(columns)}; "
+            "separate columns by a comma and write decimals with a point"
+        )
+    return Row(path, line, dict(zip(columns, map(str.strip, cells), strict=True)))

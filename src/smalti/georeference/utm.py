@@ -1,6 +1,6 @@
-"""WGS 84 latitude and longitude to metres of a UTM zone: transverse Mercator by Krüger's series.
+"""Convert WGS 84 latitude and longitude to metres of a UTM zone: transverse Mercator by Krüger's series.
 
-The grid's exceptions around Norway and Svalbard are left out: a mosaic needs a plane, and its EPSG code says which.
+The grid's exceptions around Norway and Svalbard are left out: a mosaic needs some plane, and its EPSG code says which.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ALPHA = np.array(
     ]
 ) @ (_THIRD_FLATTENING ** np.arange(1, 7))
 
-# The radius of the circle as long as the meridian.
+# The radius of the circle with the length of the meridian.
 _MEAN_RADIUS_M = _AXIS_M / (1 + _THIRD_FLATTENING) * np.polyval([1 / 256, 1 / 64, 1 / 4, 1], _THIRD_FLATTENING**2)
 
 
@@ -64,19 +64,19 @@ class Zone:
 
 
 def choose_zone(lat_deg: ArrayLike, lon_deg: ArrayLike) -> Zone:
-    """Return the zone of the middle of some places, which a few wild ones among them do not move."""
+    """Return the zone of the median position; a few wild positions do not move it."""
     latitudes, longitudes = np.asarray(lat_deg, dtype=np.float64), np.asarray(lon_deg, dtype=np.float64)
-    # About their mean direction, places on both sides of the date line are neighbours.
+    # Relative to their mean direction, positions on both sides of the date line are neighbours.
     about = np.degrees(np.angle(np.exp(1j * np.radians(longitudes)).sum()))
     middle = float(_wrap(about + np.median(_wrap(longitudes - about))))
     return Zone(int((middle + 180) // 6) + 1, south=bool(np.median(latitudes) < 0))
 
 
 def utm_from_geographic(lat_deg: ArrayLike, lon_deg: ArrayLike, zone: Zone) -> Points:
-    """Return metres east and north (n, 2), exact below a micrometre within 50 degrees of the zone's middle."""
+    """Return metres east and north (n, 2), with an error below a micrometre within 50 degrees of the zone's middle."""
     latitude = np.radians(np.asarray(lat_deg, dtype=np.float64))
     longitude = np.radians(zone.degrees_from_middle(lon_deg))
-    # The tangent of the conformal latitude: from here on the ellipsoid is a sphere.
+    # The tangent of the conformal latitude maps the ellipsoid to a sphere.
     tangent = np.sinh(np.arctanh(np.sin(latitude)) - _ECCENTRICITY * np.arctanh(_ECCENTRICITY * np.sin(latitude)))
     # ξ' + iη', the transverse Mercator of that sphere.
     north = np.arctan2(tangent, np.cos(longitude))

@@ -1,1 +1,1 @@
-"""Files that others read and write, one module a format."""
+"""Read and write files for other programs, one module a format."""

@@ -1,4 +1,4 @@
-"""Write files and folders whole or not at all: beside their place first, then moved there."""
+"""Write files and folders whole or not at all: first under a temporary name beside the target, then renamed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def check_place(path: Path) -> None:
-    """Refuse a place where nothing can be written, before any work is done for it."""
+    """Refuse a target that cannot be written, before any work is done for it."""
     if path.suffix != ".zarr" and path.is_dir():
         raise OutputError(f"{path}: is a folder: give the name of a file")
     if not path.parent.is_dir():
@@ -30,7 +30,7 @@ def check_place(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[io.BufferedWriter]:
-    """Give a file beside `path` to write to, which takes its name once all went well and vanishes otherwise."""
+    """Yield a file beside `path` to write to; it is renamed to `path` on success and deleted otherwise."""
     if path.is_dir():
         raise OutputError(f"{path}: is a folder: give the name of a file")
     part = _hidden(path, "part")
@@ -46,7 +46,7 @@ def replacing(path: Path) -> Iterator[io.BufferedWriter]:
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """Give a folder beside `path` to fill, which takes its place once all went well and vanishes otherwise."""
+    """Yield a folder beside `path` to fill; it replaces `path` on success and is deleted otherwise."""
     part, old = _hidden(path, "part"), _hidden(path, "old")
     try:
         with naming(path):
@@ -57,7 +57,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
-    # What could not be removed of the old one is not worth failing for: the new one is in place.
+    # If the old folder cannot be removed completely, do not fail: the new one is in place.
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -74,7 +74,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 class Spool:
-    """Rows that wait on disk, beside the target, to be read once.
+    """Rows stored temporarily on disk, beside the target, to be read once.
 
     The file has no name, so that nothing can leave it behind.
     """
@@ -82,7 +82,7 @@ class Spool:
     def __init__(self, target: Path, row_shape: tuple[int, ...], dtype: DTypeLike) -> None:
         self._target, self._row_shape, self._dtype = target, row_shape, np.dtype(dtype)
         with naming(target):
-            # Without a buffer, closing has nothing to write, so cannot fail.
+            # Without a buffer, closing writes nothing and cannot fail.
             self._file = tempfile.TemporaryFile(dir=target.parent, buffering=0)  # noqa: SIM115
 
     def __enter__(self) -> Spool:
@@ -99,7 +99,7 @@ class Spool:
                 content = content[self._file.write(content) :]
 
     def read(self, height: int, band_height: int) -> Iterator[NDArray[Any]]:
-        """Yield the `height` rows there are, from the first one on."""
+        """Yield all `height` rows from the first on, in bands."""
         with naming(self._target):
             self._file.seek(0)
         for top in range(0, height, band_height):
@@ -111,7 +111,7 @@ class Spool:
 
 
 class _PartFile(io.BufferedWriter):
-    """A file whose errors name the target; so an error of a reader that feeds it is not taken for one of writing."""
+    """A file whose errors name the target, so that errors of code that feeds it are not taken for write errors."""
 
     def __init__(self, part: Path, target: Path) -> None:
         self._target = target
@@ -152,7 +152,7 @@ def _exchange(part: Path, path: Path, old: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file beside its place and move it there."""
+    """Write a text file under a temporary name, then rename it."""
     unfinished = path.with_name(path.name + ".part")
     try:
         unfinished.write_text(text, encoding="utf-8")

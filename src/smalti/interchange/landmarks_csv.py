@@ -1,4 +1,4 @@
-"""Landmarks as CSV: `frame_i,frame_j,x_i,y_i,x_j,y_j`, frames from 0, one landmark a line."""
+"""Read and write landmarks as CSV: `frame_i,frame_j,x_i,y_i,x_j,y_j`, frames from 0, one landmark a line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLUMNS = ("frame_i", "frame_j", "x_i", "y_i", "x_j", "y_j")
 
 
 def read_landmarks(path: str | Path, *, sigma: float = 1.0) -> list[Landmarks]:
-    """Read all landmarks, a record a pair, in the order of the pairs."""
+    """Read all landmarks, one record a pair, sorted by pair."""
     path = Path(path)
     by_pair: dict[Pair, list[tuple[float, ...]]] = {}
     try:
@@ -39,7 +39,7 @@ def read_landmarks(path: str | Path, *, sigma: float = 1.0) -> list[Landmarks]:
 
 
 def write_landmarks(path: Path, records: Iterable[Landmarks]) -> None:
-    """Write landmarks in the order of their pairs."""
+    """Write landmarks, sorted by pair."""
     lines = [",".join(COLUMNS)]
     for record in sorted(records, key=lambda record: record.pair):
         numbers = np.hstack([record.points_i, record.points_j])
@@ -58,7 +58,7 @@ def _check_header(path: Path, names: object) -> None:
 
 def _parse(path: Path, line: int, row: Mapping[str | None, str | None]) -> tuple[Pair, tuple[float, ...]]:
     try:
-        if None in row:  # where the reader puts what stands behind the last column
+        if None in row:  # the reader puts cells after the last column here
             raise ValueError
         frames = [int(row[name] or "") for name in COLUMNS[:2]]
         numbers = tuple(float(row[name] or "") for name in COLUMNS[2:])

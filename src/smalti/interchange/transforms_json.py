@@ -1,4 +1,4 @@
-"""Transforms as JSON: a map per frame, with its direction and the pixel convention stated in the file."""
+"""Write transforms as JSON: a map per frame; the file states the maps' direction and the pixel convention."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ CONVENTION = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameTransform:
-    """What is written of a frame."""
+    """The entry of a frame."""
 
     number: int
     label: str
     part: int
     final: Homographies  # (3, 3)
     sigma_px: float
-    confirmed: bool = True  # whether more than one match holds it in its place
+    confirmed: bool = True  # whether more than one match determines its position
 
 
 def write_transforms(
@@ -42,9 +42,9 @@ def write_transforms(
     apart: dict[int, str],
     lens: Lens | None = None,
 ) -> None:
-    """Write the maps of the frames of `size` (width, height) that were placed, and why the others were not.
+    """Write the maps of the placed frames of `size` (width, height), and why the others were not placed.
 
-    The maps take straight pixels; without a lens these are the ones that are seen.
+    The maps take undistorted pixels; without a lens these are the distorted ones.
     """
     content: dict[str, Any] = {
         "convention": CONVENTION,

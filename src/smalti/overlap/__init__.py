@@ -1,1 +1,1 @@
-"""How likely two frames are to overlap: from their place on the mosaic, and from anything else known."""
+"""Estimate the probability that two frames overlap: from their positions on the mosaic and from external models."""

@@ -1,4 +1,4 @@
-"""What else is known about overlap than the mosaic: one interface, and the models that know nothing or a matrix."""
+"""External models of overlap: the interfaces, a model without information, and a given matrix."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ __all__ = [
     "PairwiseModel",
     "PoolableModel",
     "PositionSensor",
+    "combine",
     "pairwise",
 ]
 
@@ -42,7 +43,7 @@ class ExternalModel(Protocol):
 
 @runtime_checkable
 class PairwiseModel(ExternalModel, Protocol):
-    """An external model that can be asked without looking at all pairs."""
+    """An external model that computes single pairs without computing all."""
 
     @property
     def frames(self) -> int:
@@ -57,9 +58,9 @@ class PairwiseModel(ExternalModel, Protocol):
         """Yield every pair i < j whose P^ext reaches least[I, J], with an upper bound of its P^ext.
 
         `starts` (M + 1,) cuts the frames into M blocks of consecutive frames; I ≤ J are the blocks of i and j. `least`
-        (M, M) goes from 0, for all pairs, to inf, for none. The bound is at most 1e-4 above the exact value, and pairs
-        that miss their level by no more than that may be among those yielded. They come by pair of blocks, then i, then
-        j, at most `PAIRS_AT_ONCE` in a batch.
+        (M, M) ranges from 0, for all pairs, to inf, for none. The bound is at most 1e-4 above the exact value. Pairs
+        that miss their level by no more than that may be yielded too. The order is by pair of blocks, then i, then j. A
+        batch has at most `PAIRS_AT_ONCE` pairs.
         """
         ...
 
@@ -69,33 +70,41 @@ class PoolableModel(ExternalModel, Protocol):
     """An external model whose evidence can be pooled over neighbouring frames."""
 
     def pooled(self, neighbours: csr_array) -> ExternalModel:
-        """Return the model by what each frame and its neighbours show; `neighbours` is (N, N), one where they are."""
+        """Return the model pooled over each frame and its neighbours; `neighbours` (N, N) is 1 where they are."""
         ...
 
 
 def pairwise(model: ExternalModel) -> PairwiseModel:
-    """Return the model itself if it can be asked pair by pair, else one around its matrix."""
-    return model if isinstance(model, PairwiseModel) else _Around(model)
+    """Return the model itself if it computes single pairs, else a wrapper around its matrix."""
+    return model if isinstance(model, PairwiseModel) else _MatrixModel(model)
+
+
+def combine(position: NDArray[np.float64], external: NDArray[np.float64], base_rate: float) -> NDArray[np.float64]:
+    """Return the probability of overlap (n,) of pairs: P^pos is the prior, P^ext the evidence against the base rate."""
+    apart = (1.0 - position) * (1.0 - external) * base_rate
+    together = position * external * (1.0 - base_rate)
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(together / (together + apart))
 
 
 @dataclass(frozen=True, slots=True)
 class NoExternalModel:
-    """Knows nothing: every pair may overlap."""
+    """No information: P^ext is 1 for every pair."""
 
     frames: int
 
     def probabilities(self) -> NDArray[np.float64]:
-        """Return one for every pair."""
+        """Return 1 for every pair."""
         return np.ones((self.frames, self.frames))
 
     def of_pairs(self, pairs: PairNumbers) -> NDArray[np.float64]:
-        """Return one for every pair."""
+        """Return 1 for every pair."""
         return np.ones(len(pairs))
 
     def pairs_above(self, least: NDArray[np.float64], starts: NDArray[np.int64]) -> Batches:
-        """Yield all pairs of the blocks whose level is not above one."""
+        """Yield all pairs of the blocks whose level is at most 1."""
         first, second = np.nonzero(np.triu(least <= 1.0))
-        # One number, seen as a matrix.
+        # A matrix view of one number.
         ones = np.broadcast_to(np.float32(1.0), (self.frames, self.frames))
         return take(ones, np.zeros(least.shape, dtype=np.float32), starts, first, second)
 
@@ -106,7 +115,7 @@ class NoExternalModel:
 
 @dataclass(frozen=True, eq=False)
 class FixedProbabilities:
-    """A matrix given from outside."""
+    """A given matrix of probabilities."""
 
     matrix: NDArray[np.float64]
 
@@ -132,7 +141,7 @@ class FixedProbabilities:
         return self.matrix
 
     def of_pairs(self, pairs: PairNumbers) -> NDArray[np.float64]:
-        """Return the matrix' entries."""
+        """Return the entries of the matrix."""
         return self.matrix[pairs[:, 0], pairs[:, 1]]
 
     def pairs_above(self, least: NDArray[np.float64], starts: NDArray[np.int64]) -> Batches:
@@ -148,8 +157,8 @@ class FixedProbabilities:
         return _upper_matrix(self.matrix)
 
 
-class _Around:
-    """Asks a model of others' making pair by pair: by its matrix, which it makes once."""
+class _MatrixModel:
+    """Wraps a user's model: its matrix is computed once and read pair by pair."""
 
     def __init__(self, model: ExternalModel) -> None:
         matrix = np.asarray(model.probabilities(), dtype=np.float64)

@@ -1,7 +1,7 @@
-"""Probabilities of normal variables: a bivariate one in a rectangle, without sampling; a truncated one.
+"""Compute probabilities of normal variables: of a bivariate one in a rectangle, and the mean of a truncated one.
 
-Differs from the paper, which takes this integral for intractable and samples it: one variable is integrated
-numerically, the other one's conditional distribution is normal and known in closed form.
+Differs from the paper: it takes this integral for intractable and samples it. Here one variable is integrated
+numerically. The conditional distribution of the other is normal and known in closed form.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from smalti.geometry.outline import Outline
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(20)
 
 LONGEST_PANEL = 2.0
-"""In standard deviations: the nodes integrate a normal density over this length to all digits."""
+"""Standard deviations: the nodes integrate a normal density over this length to all digits."""
 
 FAR = 9.5
 """Standard deviations beyond which a normal density adds nothing to a double."""
 
 SHARPEST_EDGE = 1e-12
-"""Below this conditional deviation the two variables are one."""
+"""Below this conditional deviation the two variables count as one."""
+
+SMALLEST = 1e-12
+"""Below this probability a truncated variable is taken to be at its bound."""
 
 
 def rectangle_probability(mean: NDArray[np.float64], cov: NDArray[np.float64], outline: Outline) -> NDArray[np.float64]:
@@ -68,7 +71,7 @@ def _probabilities(
 def probability_in_rectangle(
     left: float, right: float, top: float, bottom: float, xx: float, xy: float, yy: float
 ) -> float:
-    """Return the probability for a centred variable: the rectangle is given relative to its mean."""
+    """Return the probability for a centred variable; the rectangle is given relative to its mean."""
     if xx <= 0.0 and yy <= 0.0:
         return 1.0 if left <= 0.0 <= right and top <= 0.0 <= bottom else 0.0
     if xx <= 0.0:
@@ -78,7 +81,7 @@ def probability_in_rectangle(
     sx, sy = math.sqrt(xx), math.sqrt(yy)
     a, b, c, d = left / sx, right / sx, top / sy, bottom / sy
     if d - c < b - a:
-        # Integrate over the variable whose interval is the shorter one in its own deviations.
+        # Integrate over the variable with the shorter interval in its own deviations.
         a, b, c, d = c, d, a, b
     correlation = min(max(xy / (sx * sy), -1.0), 1.0)
     conditional = math.sqrt(max((xx * yy - xy * xy) / (xx * yy), 0.0))
@@ -118,7 +121,7 @@ def _integrate(a: float, b: float, c: float, d: float, correlation: float, condi
                 if low < at < high:
                     breaks[count] = at
                     count += 1
-    for n in range(1, count):  # numba's own sort costs seconds to compile
+    for n in range(1, count):  # numba's own sort takes seconds to compile
         value, at = breaks[n], n
         while at > 0 and breaks[at - 1] > value:
             breaks[at] = breaks[at - 1]
@@ -146,7 +149,7 @@ def _integrate(a: float, b: float, c: float, d: float, correlation: float, condi
 
 @compiled
 def _likeliest(a: float, b: float, c: float, d: float, correlation: float) -> float:
-    """Return u at the likeliest point of the rectangle: the mass in it falls off at least as fast as φ from there."""
+    """Return u at the likeliest point of the rectangle; the mass falls at least as fast as φ away from it."""
     if a <= 0.0 <= b and c <= 0.0 <= d:
         return 0.0
     best_u, least = a, math.inf
@@ -163,19 +166,15 @@ def _likeliest(a: float, b: float, c: float, d: float, correlation: float) -> fl
     return best_u
 
 
-FAINTEST = 1e-12
-"""Probability below which a variable is taken to be at the bound."""
-
-
 def mean_between(
     mean: NDArray[np.float64], deviation: NDArray[np.float64], bound: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the mean of N(mean, deviation²) within ± bound."""
-    deviation = np.maximum(deviation, FAINTEST * bound)
+    deviation = np.maximum(deviation, SMALLEST * bound)
     below, above = (-bound - mean) / deviation, (bound - mean) / deviation
     inside = ndtr(above) - ndtr(below)
     pull = (np.exp(-0.5 * below**2) - np.exp(-0.5 * above**2)) / math.sqrt(2.0 * math.pi)
     with np.errstate(divide="ignore", invalid="ignore"):
         shifted = mean + deviation * pull / inside
-    result: NDArray[np.float64] = np.clip(np.where(inside > FAINTEST, shifted, mean), -bound, bound)
+    result: NDArray[np.float64] = np.clip(np.where(inside > SMALLEST, shifted, mean), -bound, bound)
     return result

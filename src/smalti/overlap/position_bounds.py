@@ -1,4 +1,4 @@
-"""The paper's closed-form bounds on the overlap probability (Eqs. lower_/upper_bound_position_probability)."""
+"""Compute the paper's closed-form bounds on the overlap probability (Eqs. lower_/upper_bound_position_probability)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from smalti.overlap.normal_probability import normal_between
 def probability_bounds(
     mean: NDArray[np.float64], cov: NDArray[np.float64], outline: Outline
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return Λ and Υ for N(mean (..., 2), cov (..., 3)): squares along the eigenvectors in and around Ω."""
+    """Return Λ and Υ for N(mean (..., 2), cov (..., 3)): squares along the eigenvectors, inside and around Ω."""
     shape = mean.shape[:-1]
     lower = _in_squares(mean.reshape(-1, 2), cov.reshape(-1, 3), *outline.centre_x_y, outline.inner_half_side)
     upper = _in_squares(mean.reshape(-1, 2), cov.reshape(-1, 3), *outline.centre_x_y, outline.outer_half_side)
@@ -23,7 +23,7 @@ def probability_bounds(
 
 
 def quick_probability(mean: NDArray[np.float64], cov: NDArray[np.float64], outline: Outline) -> NDArray[np.float64]:
-    """Return P(x ∈ Ω) with a square of Ω's area along the eigenvectors in Ω's place: close, and soon done."""
+    """Return an approximation of P(x ∈ Ω): a square of Ω's area along the eigenvectors replaces Ω."""
     half_side = math.sqrt(outline.area) / 2
     square = _in_squares(mean.reshape(-1, 2), cov.reshape(-1, 3), *outline.centre_x_y, half_side)
     return square.reshape(mean.shape[:-1])
@@ -49,12 +49,12 @@ def probability_in_square(dx: float, dy: float, xx: float, xy: float, yy: float,
 
 @compiled
 def largest_reward_in_square(dx: float, dy: float, xx: float, xy: float, yy: float, half_side: float) -> float:
-    """Return a bound on √det Σ times the probability of that square, for the price of one exponential.
+    """Return a bound on √det Σ times the probability of that square, at the cost of one exponential.
 
     Along each eigenvector √ν f_a is at most √ν, and at most the width 2a over √(2π) times the largest value of the
     exponential within the interval. So it is at most 2a²/π for every pair.
 
-    Differs from the paper, whose asymptotic bounds lack the square of a; this one is not only asymptotic.
+    Differs from the paper: its asymptotic bounds lack the square of a. This bound is not only asymptotic.
     """
     along, across, large, small = _along_eigenvectors(dx, dy, xx, xy, yy)
     widest = 2.0 * half_side / math.sqrt(2.0 * math.pi)
@@ -71,9 +71,9 @@ def _along_eigenvectors(dx: float, dy: float, xx: float, xy: float, yy: float) -
     half = 0.5 * (xx - yy)
     radius = math.sqrt(half * half + xy * xy)
     large = 0.5 * (xx + yy) + radius
-    # The small eigenvalue from the determinant: the difference would cancel where Σ is nearly singular.
+    # Compute the small eigenvalue from the determinant: a difference would cancel where Σ is nearly singular.
     small = max(xx * yy - xy * xy, 0.0) / large if large > 0.0 else 0.0
-    # The eigenvector of the large eigenvalue, from the row that does not cancel.
+    # Compute the eigenvector of the large eigenvalue from the row that does not cancel.
     ux, uy = (half + radius, xy) if half >= 0.0 else (xy, radius - half)
     length = math.sqrt(ux * ux + uy * uy)
     if length > 0.0:
@@ -87,7 +87,7 @@ def _along_eigenvectors(dx: float, dy: float, xx: float, xy: float, yy: float) -
 def _in_interval(distance: float, variance: float, half_side: float) -> float:
     """Return f_a (Eq. function_f_overlap).
 
-    Differs from the paper, which writes N(0, √ν) for its Z_k: ν is the variance.
+    Differs from the paper: it writes N(0, √ν) for its Z_k, but ν is the variance.
     """
     if variance <= 0.0:
         return 1.0 if abs(distance) <= half_side else 0.0

@@ -1,4 +1,4 @@
-"""A position sensor as external model: frames that were near each other overlap."""
+"""A position sensor as external model: frames at nearby positions overlap."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from scipy.special import ndtr, ndtri
 from smalti.errors import ModelError
 from smalti.geometry.outline import Outline
 from smalti.overlap.normal_probability import rectangle_probability
-from smalti.overlap.threshold_scan import MOST_FRAMES_OF_A_MATRIX, Batches, UpperMatrix, rounded_up
+from smalti.overlap.threshold_scan import MOST_FRAMES_OF_A_MATRIX, Batches, UpperMatrix, blocks_of_frames, rounded_up
 from smalti.records import PairNumbers
 
 PAIRS_AT_ONCE = 250_000
 
 MOST_NEAR = 4_000_000
-"""Pairs that are listed; where more are near, blocks of frames are gone through at every question."""
+"""Largest list of near pairs. If more are near, blocks of frames are searched at every call."""
 
 NEGLIGIBLE = 1e-5
-"""Below, a bound of P^ext is close enough to it."""
+"""Below this, a bound of P^ext replaces P^ext."""
 
 
 class PositionSensor:
-    """A sensor that gives every frame's position with its own covariance, such as GPS or a tracker.
+    """A sensor that measures every frame's position with its own covariance, such as GPS or a tracker.
 
-    `positions` (N, 2) and `covariances` (N, 2, 2) are in the sensor's unit; `footprint` is the size of a frame
-    there, and `headings` (N,) the angle from the sensor's first axis to each frame's x axis, in radians.
+    `positions` (N, 2) and `covariances` (N, 2, 2) are in the sensor's unit. `footprint` is the size of a frame in this
+    unit. `headings` (N,) is the angle from the sensor's first axis to each frame's x axis, in radians.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class PositionSensor:
         self._outline = Outline(-width / 2, -height / 2, width / 2, height / 2)
         self._positions = positions
         self._covariances = np.broadcast_to(covariances, (len(positions), 2, 2))
-        # The largest eigenvalues: the variance along any line is at most that.
+        # The largest eigenvalue bounds the variance along any line.
         self._variances = np.maximum(np.linalg.eigvalsh(self._covariances)[:, 1], 0.0)
         self._most_frames_of_a_matrix = most_frames_of_a_matrix
         self._listed: tuple[float, NDArray[np.int64], PairNumbers, NDArray[np.float64]] | None = None
@@ -105,14 +105,14 @@ class PositionSensor:
         return UpperMatrix(upper)
 
     def _rows(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], PairNumbers]]:
-        """Yield some frames, those from the first of them on, and their pairs, some at a time until all were there."""
+        """Yield some frames, all frames from the first of them on, and their pairs, until all frames were yielded."""
         every = np.arange(self.frames)
         for rows in _parts(every, PAIRS_AT_ONCE // max(self.frames, 1)):
             columns = every[rows[0] :]
             yield rows, columns, np.column_stack([np.repeat(rows, len(columns)), np.tile(columns, len(rows))])
 
     def _listwise(self, least: NDArray[np.float64], starts: NDArray[np.int64]) -> Batches:
-        """Yield what `pairs_above` does without a matrix: from a list of all pairs that are near, made once."""
+        """Yield the same as `pairs_above` without a matrix: from a list of all near pairs, which is made once."""
         lowest = float(np.min(least, where=np.triu(np.ones(least.shape, dtype=np.bool_)), initial=np.inf))
         listed = self._listed
         if listed is None or self._radius(lowest) > listed[0] or not np.array_equal(listed[1], starts):
@@ -122,13 +122,13 @@ class PositionSensor:
                 return
             self._listed = listed = radius, starts.copy(), *self._within(radius, starts)
         _, _, pairs, bound = listed
-        block = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        block = blocks_of_frames(starts)
         reached = np.flatnonzero(bound >= least[block[pairs[:, 0]], block[pairs[:, 1]]])
         for some in _parts(reached, PAIRS_AT_ONCE):
             yield pairs[some], bound[some]
 
     def _blockwise(self, least: NDArray[np.float64], starts: NDArray[np.int64]) -> Batches:
-        """Yield the same where too many are near: most pairs of blocks may be too far apart."""
+        """Yield the same if too many pairs are near: most pairs of blocks may be too far apart."""
         for pairs, level in self._near(least, starts):
             bound = self._bound(pairs)
             reached = bound >= level
@@ -136,7 +136,7 @@ class PositionSensor:
                 yield pairs[reached], bound[reached]
 
     def _radius(self, lowest: float) -> float:
-        """Return how far from each other two frames are at most whose P^ext reaches a level."""
+        """Return the largest distance of two frames whose P^ext reaches a level."""
         reach = self._outline.outer_half_side
         deviation = np.sqrt(2.0 * self._variances.max(initial=0.0)) + 1e-9 * reach
         further = -float(ndtri(np.clip(lowest - 1e-9, 0.0, 0.5)))
@@ -147,14 +147,14 @@ class PositionSensor:
         return cKDTree(self._positions)
 
     def _within(self, radius: float, starts: NDArray[np.int64]) -> tuple[PairNumbers, NDArray[np.float64]]:
-        """Return all pairs that are so near, by pair of blocks, then i, then j, and a bound of their P^ext."""
+        """Return all pairs within a radius, by pair of blocks, then i, then j, and a bound of their P^ext."""
         pairs = self._tree.query_pairs(radius, output_type="ndarray").astype(np.int64)
-        block = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        block = blocks_of_frames(starts)
         pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0], block[pairs[:, 1]], block[pairs[:, 0]]))]
         return pairs, np.concatenate([np.empty(0), *map(self._bound, _parts(pairs, PAIRS_AT_ONCE))])
 
     def _near(self, least: NDArray[np.float64], starts: NDArray[np.int64]) -> Batches:
-        """Yield the pairs that are not too far apart for their level, and the level, many at a time."""
+        """Yield the pairs that are not too far apart for their level, and the level, in large batches."""
         pairs, levels, count = [], [], 0
         for first, second in np.argwhere(self._may_reach(least, starts)):
             columns = np.arange(starts[second], starts[second + 1])
@@ -171,28 +171,28 @@ class PositionSensor:
             yield np.concatenate(pairs), np.concatenate(levels)
 
     def _may_reach(self, least: NDArray[np.float64], starts: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return the pairs of blocks I ≤ J (M, M) that are not too far apart, by the boxes around them."""
+        """Return the pairs of blocks I ≤ J (M, M) that are not too far apart, by their bounding boxes."""
         low, high = (np.asarray(end.reduceat(self._positions, starts[:-1])) for end in (np.minimum, np.maximum))
         gap = np.maximum(np.maximum(low[:, None] - high[None], low[None] - high[:, None]), 0.0)
         variance = np.maximum.reduceat(self._variances, starts[:-1])
         return np.triu(self._far_bound(np.hypot(gap[..., 0], gap[..., 1]), variance[:, None] + variance) >= least)
 
     def _bound(self, pairs: PairNumbers) -> NDArray[np.float64]:
-        """Return P^ext of the pairs (n, 2) where it is worth computing, else what it cannot exceed."""
+        """Return P^ext of the pairs (n, 2) where its bound is not negligible, else the bound."""
         bound = self._far_bound(*self._apart(pairs[:, 0], pairs[:, 1]))
-        likely = bound > NEGLIGIBLE
-        bound[likely] = self.of_pairs(pairs[likely])
+        relevant = bound > NEGLIGIBLE
+        bound[relevant] = self.of_pairs(pairs[relevant])
         return bound
 
     def _apart(self, i: NDArray[np.int64], j: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the distance of frames, and the largest variance of it."""
+        """Return the distance of frames, and its largest variance."""
         offset = self._positions[i] - self._positions[j]
         return np.hypot(offset[..., 0], offset[..., 1]), self._variances[i] + self._variances[j]
 
     def _far_bound(self, distance: NDArray[np.float64], variance: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what P^ext cannot exceed: along the line between them a frame reaches half its diagonal.
+        """Return an upper bound of P^ext: along the line between two frames, a frame reaches half its diagonal.
 
-        A little more, as both this and P^ext lose their last digits far out.
+        A small margin covers the rounding of this bound and of P^ext at large distances.
         """
         reach = self._outline.outer_half_side * (1.0 + 1e-9)
         deviation = np.sqrt(variance) + 1e-12 * reach

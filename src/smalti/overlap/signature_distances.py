@@ -1,4 +1,4 @@
-"""Weighted distances between the signatures of all frames, sparse or dense."""
+"""Compute weighted distances between the signatures of all frames, sparse or dense."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from smalti.compiled import compiled
-from smalti.overlap.sparse_signatures import MARGIN, SparseSignatures
+from smalti.overlap.sparse_signatures import MARGIN, SparseSignatures, distances_from_products
 from smalti.overlap.weight_training import Differences
 from smalti.records import PairNumbers
 
 DENSEST = 0.3
-"""Share of entries that are not zero up to which signatures are kept sparse."""
+"""Largest share of non-zero entries at which signatures are kept sparse."""
+
+FRAMES_AT_ONCE = 256
 
 
 class SignatureSet(Protocol):
-    """What the external model asks of signatures (N, D). The distance of a pair is Σ_d w_d (s_d^i - s_d^j)²."""
+    """What the external model needs of signatures (N, D). The distance of a pair is Σ_d w_d (s_d^i - s_d^j)²."""
 
     @property
     def frames(self) -> int:
@@ -39,7 +41,7 @@ class SignatureSet(Protocol):
         ...
 
     def differences(self, pairs: PairNumbers, apart: PairNumbers) -> Differences:
-        """Return how the pairs (n, 2) differ in the words in which those `apart` do."""
+        """Return the differences of the pairs (n, 2), in the words in which the pairs `apart` differ."""
         ...
 
     def subtract_distances(
@@ -50,16 +52,16 @@ class SignatureSet(Protocol):
         origin: int,
         upper: NDArray[np.float32],
     ) -> None:
-        """Write `base` less the distances from some `frames` to all later ones to `upper`, and a margin more.
+        """Write `base` minus the distances from some `frames` to all later ones to `upper`, plus a margin.
 
-        The margin makes up for the precision. The pair (i, j) is at [i - origin, j - origin] of either matrix, and they
-        may be one. Words of weight zero cost nothing.
+        The margin covers the rounding. The pair (i, j) is at [i - origin, j - origin] of both matrices, which may be
+        the same array. Words of weight 0 cost nothing.
         """
         ...
 
 
 def signature_set_of(signatures: NDArray[np.float64] | csr_array) -> SignatureSet:
-    """Keep signatures (N, D) as they are best gone through."""
+    """Store signatures (N, D) sparse or dense, whichever is faster."""
     size = signatures.shape[0] * signatures.shape[1]
     filled = signatures.nnz if isinstance(signatures, csr_array) else np.count_nonzero(signatures)
     if filled <= DENSEST * size:
@@ -70,7 +72,7 @@ def signature_set_of(signatures: NDArray[np.float64] | csr_array) -> SignatureSe
 def similarities(
     signature_set: SignatureSet, weights: NDArray[np.float64], base: NDArray[np.float32] | None = None
 ) -> NDArray[np.float32]:
-    """Return 1 - distance of all pairs i < j (N, N), rounded up; with `base` in the place of 1 if given."""
+    """Return 1 - distance of all pairs i < j (N, N), rounded up; with `base` in place of 1 if given."""
     upper = np.empty((signature_set.frames, signature_set.frames), dtype=np.float32)
     if base is None:
         upper[:] = 1.0
@@ -79,11 +81,8 @@ def similarities(
     return upper
 
 
-FRAMES_AT_ONCE = 256
-
-
 class DenseSignatures:
-    """Signatures (N, D); see `smalti.overlap.signature_distances.SignatureSet` for what they are asked."""
+    """Dense signatures (N, D); a `SignatureSet`."""
 
     def __init__(self, signatures: NDArray[np.float64]) -> None:
         self._signatures = np.ascontiguousarray(signatures)
@@ -106,14 +105,10 @@ class DenseSignatures:
         """Return the distances of all pairs (N, N)."""
         scaled = self._signatures * np.sqrt(weights)
         squared = np.sum(scaled**2, axis=1)
-        distances = scaled @ scaled.T
-        distances *= -2.0
-        distances += squared[:, None]
-        distances += squared[None]
-        return np.maximum(distances, 0.0, out=distances)
+        return distances_from_products(scaled @ scaled.T, squared)
 
     def differences(self, pairs: PairNumbers, apart: PairNumbers) -> Differences:
-        """Return how the pairs (n, 2) differ in the words in which those `apart` do."""
+        """Return the differences of the pairs (n, 2), in the words in which the pairs `apart` differ."""
         squared = (self._signatures[pairs[:, 0]] - self._signatures[pairs[:, 1]]) ** 2
         words = np.flatnonzero((self._signatures[apart[:, 0]] != self._signatures[apart[:, 1]]).any(axis=0))
         start = len(pairs) * np.arange(len(words) + 1)
@@ -128,10 +123,10 @@ class DenseSignatures:
         origin: int,
         upper: NDArray[np.float32],
     ) -> None:
-        """Write `base` less the distances from some `frames` to all later ones to `upper`, and a margin more."""
+        """Write `base` minus the distances from some `frames` to all later ones to `upper`, plus a margin."""
         used = np.flatnonzero(weights)
         later = self._signatures[frames.start :, used]
-        # The weights of a change may be negative: no roots of them.
+        # The weights of a change may be negative, so they have no roots.
         scaled = later * weights[used]
         squared = np.sum(scaled * later, axis=1)
         for begin in range(0, frames.stop - frames.start, FRAMES_AT_ONCE):

@@ -1,8 +1,8 @@
-"""Find pairs of similar frames: in a matrix of all pairs where memory allows, else in an index.
+"""Find pairs of similar frames: in a matrix of all pairs if memory allows (`_Matrices`), else in an index (`Index`).
 
-All pairs are gone through, some frames against all later ones at a time, by the words they share. What is found is kept
-together with the level down to which it is complete. A similarity falls when weights grow, so that pairs found under
-weights of one serve all weights that training can lead to.
+The index computes the similarities of some frames to all later ones at a time, by the words they share. It keeps the
+pairs found, and the level down to which they are complete. A similarity falls when weights grow, so that pairs found
+under weights of one serve all weights that training can produce.
 """
 
 from __future__ import annotations
@@ -15,31 +15,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.overlap.signature_distances import SignatureSet, similarities
-from smalti.overlap.threshold_scan import MOST_FRAMES_OF_A_MATRIX, PAIRS_AT_ONCE, Batches, UpperMatrix, take
+from smalti.overlap.threshold_scan import (
+    MOST_FRAMES_OF_A_MATRIX,
+    PAIRS_AT_ONCE,
+    Batches,
+    UpperMatrix,
+    blocks_of_frames,
+    take,
+)
 from smalti.records import PairNumbers
 
 BYTES_OF_MATRICES = 64_000_000
-"""Room for the matrices of the latest weights; there is always one of them."""
+"""Memory for the matrices of the latest weights; at least one is kept."""
+
+MOST_KEPT = 16_000_000
+"""Pairs that an index keeps, of 12 bytes each."""
+
+FURTHER = (0.4, 0.2, 0.1, 0.05, 0.01)
+"""How far below the wanted level an index searches, so that the result serves later calls: as far as memory allows. A
+smaller margin is not worth keeping."""
+
+FRAMES_AT_ONCE = 256
+
+LARGEST_DISTANCE = 4.0
+"""Of two signatures of length 1 under weights of 1."""
+
+MARGIN = 1e-9
+"""More than the rounding of levels in double precision."""
 
 
 class Finder(Protocol):
-    """Finds similar pairs under any weights of the same frames' words; one for all models that learned from one."""
+    """Finds similar pairs under any weights of the words; models trained from the same model share it."""
 
     def reaching(self, weights: NDArray[np.float64], level: NDArray[np.float64], starts: NDArray[np.int64]) -> Batches:
         """Yield every pair i < j whose similarity, 1 - distance, reaches level[I, J], and the similarity, rounded up.
 
-        By pair of blocks, then i, then j.
+        The order is by pair of blocks, then i, then j.
         """
         ...
 
 
 def finder_of(signature_set: SignatureSet, most_frames_of_a_matrix: int = MOST_FRAMES_OF_A_MATRIX) -> Finder:
-    """Return what suits so many frames."""
+    """Return the finder that suits the number of frames."""
     return Index(signature_set) if signature_set.frames > most_frames_of_a_matrix else _Matrices(signature_set)
 
 
 class _Matrices:
-    """The similarities of all pairs under the latest weights, each made from those under weights of one."""
+    """The similarities of all pairs under the latest weights, each computed from those under weights of one."""
 
     def __init__(self, signature_set: SignatureSet) -> None:
         self._signature_set = signature_set
@@ -53,7 +75,7 @@ class _Matrices:
         if upper is None:
             upper = UpperMatrix(self._similarities(weights))
             most = max(1, BYTES_OF_MATRICES // (4 * self._signature_set.frames**2 + 1))
-            # Another dictionary rather than a change: somebody else may be looking at this one.
+            # Replace the dictionary instead of changing it: another thread may be reading it.
             self._latest = dict([*self._latest.items(), (key, upper)][-most:])
         return upper.reaching(level, starts)
 
@@ -63,28 +85,12 @@ class _Matrices:
         change = weights - 1.0
         if not change.any():
             return self._untrained
-        # Few weights leave one, and always starting there the result does not depend on earlier weights.
+        # Few weights differ from one. Starting from one, the result does not depend on earlier weights.
         return similarities(self._signature_set, change, self._untrained)
 
 
-MOST_KEPT = 16_000_000
-"""Pairs, of 12 bytes each."""
-
-FURTHER = (0.4, 0.2, 0.1, 0.05, 0.01)
-"""How much further down than asked the search goes, so that what it finds serves the next questions: as far as there is
-room, and less is not worth keeping."""
-
-FRAMES_AT_ONCE = 256
-
-LARGEST_DISTANCE = 4.0
-"""Of two signatures of length one, words of weight one."""
-
-MARGIN = 1e-9
-"""More than the rounding of levels in double precision."""
-
-
 class Index:
-    """Finds similar pairs of many frames under any weights of their words; see `Finder`."""
+    """Finds similar pairs of many frames under any weights of their words; a `Finder`."""
 
     def __init__(self, signature_set: SignatureSet, most_kept: int = MOST_KEPT) -> None:
         self._signature_set = signature_set
@@ -131,8 +137,8 @@ class Index:
         starts: NDArray[np.int64],
         candidates: Iterator[PairNumbers],
     ) -> Batches:
-        """Yield those of the candidates that reach their level in double precision: whatever they were found by."""
-        block = _blocks_of_frames(starts)
+        """Yield the candidates that reach their level in double precision, however they were found."""
+        block = blocks_of_frames(starts)
         for pairs in candidates:
             similarity = 1.0 - self._signature_set.distances(weights, pairs)
             reached = similarity >= level[block[pairs[:, 0]], block[pairs[:, 1]]] - MARGIN
@@ -152,29 +158,29 @@ class _Kept:
 
 
 class _Found:
-    """Pairs as they are found, further down than asked: as far as there is room for them."""
+    """Collects pairs further down than the wanted level, as far as memory allows."""
 
-    def __init__(self, asked: NDArray[np.float64], starts: NDArray[np.int64], most: int) -> None:
-        self._asked, self._most, self._block = asked, most, _blocks_of_frames(starts)
-        # What nobody asks of some blocks today is asked tomorrow, when the mosaic has moved: all as far down as any. A
-        # level of their own is for where that is too much. Every level is higher than the one before it.
-        lowest = np.minimum(asked, np.min(asked, where=np.triu(np.isfinite(asked)), initial=1.0))
-        self._levels = [*(lowest - further for further in FURTHER), asked - FURTHER[-1]]
+    def __init__(self, wanted: NDArray[np.float64], starts: NDArray[np.int64], most: int) -> None:
+        self._wanted, self._most, self._block = wanted, most, blocks_of_frames(starts)
+        # Other blocks will be wanted when the mosaic has moved, so search all as far down as any. If that is too much,
+        # use each block's own level. Every level is higher than the one before it.
+        lowest = np.minimum(wanted, np.min(wanted, where=np.triu(np.isfinite(wanted)), initial=1.0))
+        self._levels = [*(lowest - further for further in FURTHER), wanted - FURTHER[-1]]
         self._pairs: list[NDArray[np.uint32]] = [np.empty((0, 2), dtype=np.uint32)]
         self._similarity: list[NDArray[np.float32]] = [np.empty(0, dtype=np.float32)]
 
     @property
     def level(self) -> NDArray[np.float32]:
-        """(M, M): down to it all pairs are here."""
-        return (self._levels[0] if self.complete else self._asked).astype(np.float32)
+        """(M, M): all pairs down to this level are kept."""
+        return (self._levels[0] if self.complete else self._wanted).astype(np.float32)
 
     @property
     def complete(self) -> bool:
-        """Tell whether there was room for all that reach the level."""
+        """Whether memory sufficed for all pairs that reach the level."""
         return bool(self._levels)
 
     def keep(self, pairs: PairNumbers, similarity: NDArray[np.float64]) -> PairNumbers:
-        """Keep these pairs, which reach the level; return those that reach the level asked for."""
+        """Keep these pairs, which reach the level; return those that reach the wanted level."""
         self._pairs.append(pairs.astype(np.uint32))
         self._similarity.append(similarity.astype(np.float32))
         while self.complete and sum(map(len, self._pairs)) > self._most:
@@ -185,10 +191,10 @@ class _Found:
             self._similarity = [some[kept] for some, kept in zip(self._similarity, reached, strict=True)]
         if not self.complete:
             del self._pairs[1:], self._similarity[1:]
-        return pairs[self._reaching(self._asked, pairs, similarity)]
+        return pairs[self._reaching(self._wanted, pairs, similarity)]
 
     def together(self) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
-        """Return all pairs kept (n, 2), and their similarity."""
+        """Return all kept pairs (n, 2) and their similarities."""
         return np.concatenate(self._pairs), np.concatenate(self._similarity)
 
     def _reaching(
@@ -204,25 +210,21 @@ class _Found:
 def _level_before(
     level: NDArray[np.float64], before: NDArray[np.float64], after: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the least similarity under the weights `before` of a pair that reaches the level under those `after`."""
+    """Return the least similarity under the weights `before` of a pair that reaches the level under `after`."""
     distance = 1.0 - level
     fallen = LARGEST_DISTANCE * max(float((before - after).max(initial=0.0)), 0.0)
-    # No word's part of the distance shrinks by more than its weight.
+    # No word's part of the distance shrinks by more than its weight does.
     ratio = float((after / before).min(initial=1.0))
     at_most = distance + fallen if ratio <= 0.0 else np.minimum(distance / ratio, distance + fallen)
     return 1.0 - at_most - MARGIN
 
 
 def _chosen(kept: _Kept, level: NDArray[np.float64]) -> Iterator[PairNumbers]:
-    block = _blocks_of_frames(kept.starts)
+    block = blocks_of_frames(kept.starts)
     for begin in range(0, len(kept.pairs), PAIRS_AT_ONCE):
         pairs = kept.pairs[begin : begin + PAIRS_AT_ONCE]
         reached = kept.similarity[begin : begin + PAIRS_AT_ONCE] >= level[block[pairs[:, 0]], block[pairs[:, 1]]]
         yield pairs[reached].astype(np.int64)
-
-
-def _blocks_of_frames(starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
 
 def _strips(starts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

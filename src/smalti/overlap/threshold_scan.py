@@ -1,4 +1,4 @@
-"""The entries of a matrix over all pairs that reach a level, a level for every pair of blocks of frames."""
+"""Scan a matrix over all pairs for entries that reach a level; every pair of blocks of frames has its own level."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ PAIRS_AT_ONCE = 1_000_000
 """Pairs of a batch: 24 MB, however many are wanted."""
 
 MOST_FRAMES_OF_A_MATRIX = 12_000
-"""Up to here there is room for a matrix of all pairs in single precision: 576 MB."""
+"""Most frames for a matrix of all pairs in single precision: 576 MB."""
 
 Batches = Iterator[tuple[PairNumbers, NDArray[np.float64]]]
-"""Pairs (n, 2), i < j, and a number of each (n,)."""
+"""Pairs (n, 2), i < j, and a number for each (n,)."""
 
 
 class UpperMatrix:
-    """A matrix in single precision, and its largest entry in every pair of blocks, so that most are never looked at."""
+    """A matrix in single precision, and the largest entry of every pair of blocks, which rules out most of them."""
 
     def __init__(self, values: NDArray[np.float32]) -> None:
-        """Keep `values` (N, N), of which only those with i < j are read."""
+        """Keep `values` (N, N); only entries with i < j are read."""
         self._values = values
         self._blocks: tuple[NDArray[np.int64], NDArray[np.float32]] | None = None
 
@@ -34,8 +34,8 @@ class UpperMatrix:
         return len(self._values)
 
     def reaching(self, level: NDArray[np.float64], starts: NDArray[np.int64]) -> Batches:
-        """Yield every pair i < j whose entry reaches level[I, J], and the entry: by pair of blocks, then i, then j."""
-        # Entries are rounded up and rounding keeps the order: what reaches a level reaches the rounded one.
+        """Yield every pair i < j whose entry reaches level[I, J], and the entry; by pair of blocks, then i, then j."""
+        # Entries are rounded up, and rounding keeps the order: an entry that reaches a level reaches the rounded level.
         rounded = level.astype(np.float32)
         first, second = np.nonzero(np.triu(self._largest(starts) >= rounded))
         return take(self._values, rounded, starts, first, second)
@@ -49,8 +49,13 @@ class UpperMatrix:
         return self._blocks[1]
 
 
+def blocks_of_frames(starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the block (N,) of every frame."""
+    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+
+
 def rounded_up(values: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Return values in single precision, none below the given one."""
+    """Return values in single precision, none below the given value."""
     rounded = values.astype(np.float32)
     np.nextafter(rounded, np.float32(np.inf), out=rounded, where=rounded < values)
     return rounded
@@ -64,7 +69,7 @@ def take(
     second: NDArray[np.int64],
     origin: int = 0,
 ) -> Batches:
-    """Yield the pairs of the pairs of blocks (first[n], second[n]) whose entry reaches their level, in batches.
+    """Yield, in batches, the pairs within the pairs of blocks (first[n], second[n]) whose entry reaches the level.
 
     The entry of (i, j) is values[i - origin, j - origin].
     """
@@ -90,7 +95,7 @@ def _take(
     pairs: NDArray[np.int64],
     taken: NDArray[np.float64],
 ) -> tuple[int, int, int]:
-    """Fill a batch from pair of blocks `at`, frame `row` on; return its size, and where the next one begins."""
+    """Fill a batch, starting at pair of blocks `at` and frame `row`; return its size and where the next one begins."""
     found = 0
     for n in range(at, len(first)):
         lowest = level[first[n], second[n]]
@@ -99,7 +104,7 @@ def _take(
             begin = max(starts[second[n]], i + 1)
             if found + end - begin > len(taken):
                 return found, n, i
-            # Counted first, which is quick: most often there is nothing to take.
+            # Count first, which is quick: most rows have no such entry.
             entries = values[i - origin, begin - origin : end - origin]
             reached = 0
             for m in range(len(entries)):

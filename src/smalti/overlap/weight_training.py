@@ -1,7 +1,7 @@
-"""The word weights that fit the answers best: a convex loss under the bounds w ≥ 1, minimised by Newton's method.
+"""Fit the word weights to the answers: minimise a convex loss under the bounds w ≥ 1 by Newton's method.
 
-Few words end above the bound, hardly more than there are refusals. So the weights that may move are a small set that
-grows by the words whose weight the loss most wants to raise; each set's optimum takes a few Newton steps.
+Few words end above the bound, hardly more than there are "no" answers. So only a small set of weights is free. The set
+grows by the words with the most negative gradient. The optimum of each set takes a few Newton steps.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from scipy.special import expit
 from smalti.compiled import compiled
 
 FEWEST_NEW = 8
-"""Words let go at a time; as many as are free already if those are more."""
+"""Words freed at a time, or as many as are free already if those are more."""
 
 TOLERANCE = 1e-11
-"""Of a word's gradient, as a share of what it is where every answer is contradicted."""
+"""Of a word's gradient, as a share of its value where every answer is contradicted."""
 
 SMALLEST_GAIN = 1e-18
-"""Twice the loss that a Newton step still removes: the next one would change nothing."""
+"""Twice the smallest drop of the loss by a Newton step: a further step would change nothing."""
 
 UNRESOLVED_GAIN = 1e-10
-"""Below this the loss itself is too coarse to judge a step; near the optimum the full step is right."""
+"""Below this drop, rounding of the loss hides whether a step is good. Near the optimum the full step is right."""
 
 MOST_STEPS = 100
 RIDGE = 1e-13
@@ -32,22 +32,23 @@ RIDGE = 1e-13
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Differences:
-    """How pairs differ: (s_d^i - s_d^j)² of some words by word, and the sum over all words."""
+    """How pairs differ: (s_d^i - s_d^j)² by word, for some words, and the sum over all words."""
 
     words: NDArray[np.int64]  # (m,): the words
-    start: NDArray[np.int64]  # (m + 1,): where each begins below
-    pair: NDArray[np.uint32]  # the pairs that differ in it
-    squared: NDArray[np.float64]  # and by how much
-    distance: NDArray[np.float64]  # (n,) of the pairs, all words of weight one
+    start: NDArray[np.int64]  # (m + 1,): where each word begins in `pair` and `squared`
+    pair: NDArray[np.uint32]  # the pairs that differ in the word
+    squared: NDArray[np.float64]  # (s_d^i - s_d^j)²
+    distance: NDArray[np.float64]  # (n,) of the pairs, under weights of one
 
 
 def fit_weights(
     differences: Differences, label: NDArray[np.float64], importance: NDArray[np.float64], sharpness: float
 ) -> NDArray[np.float64]:
-    """Return the weights (m,) of the given words that minimise the log loss (Eq. log_loss_2), all others being one.
+    """Return the weights (m,) of the given words that minimise the log loss (Eq. log_loss_2); all other weights are
+    one.
 
-    `label` (n,) is 1 for pairs that overlap and -1 for others. The gradient of a word in which no refused pair differs
-    is never negative: its weight stays at one, so that it need not be given.
+    `label` (n,) is 1 for overlapping pairs and -1 for others. A word in which no refused pair differs need not be
+    given: its gradient is never negative, and its weight stays at one.
     """
     columns = differences.start, differences.pair, differences.squared
     weights = np.ones(len(differences.words))
@@ -105,25 +106,25 @@ def _minimise(
     sharpness: float,
     largest: NDArray[np.float64],
 ) -> None:
-    """Move `weights` (m,) to the optimum of these words alone, and the pairs' `distance` (n,) along.
+    """Move `weights` (m,) to the optimum of these words alone, and update the pairs' `distance` (n,).
 
-    Bertsekas' projected Newton method: weights that the gradient holds at the bound stay, the others take the Newton
-    step of their own, cut off at the bound and halved until the loss falls.
+    This is Bertsekas' projected Newton method. Weights at the bound with a non-negative gradient stay. The others take
+    their Newton step, cut off at the bound and halved until the loss falls.
     """
     size = len(weights)
     loss = _loss(distance, label, importance, sharpness)
     for _ in range(MOST_STEPS):
         gradient, hessian = _derivatives(table, distance, label, importance, sharpness)
-        at_rest = True
+        converged = True
         for a in range(size):
-            held = weights[a] == 1.0 and gradient[a] >= 0.0
-            if held:
+            at_bound = weights[a] == 1.0 and gradient[a] >= 0.0
+            if at_bound:
                 gradient[a] = 0.0
                 hessian[a, :] = 0.0
                 hessian[:, a] = 0.0
                 hessian[a, a] = 1.0
-            at_rest = at_rest and abs(gradient[a]) <= TOLERANCE * largest[a]
-        if at_rest:
+            converged = converged and abs(gradient[a]) <= TOLERANCE * largest[a]
+        if converged:
             return
         step = _solve(hessian, gradient)
         gain = 0.0
@@ -197,7 +198,7 @@ def _derivatives(
 
 @compiled
 def _solve(matrix: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Solve by Cholesky's factor of the matrix, scaled to a diagonal of one and a little more: it may be singular."""
+    """Solve with the Cholesky factor of the matrix, scaled to a unit diagonal plus a ridge, as it may be singular."""
     size = len(right)
     scale = np.empty(size)
     for a in range(size):

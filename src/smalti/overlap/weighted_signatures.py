@@ -1,4 +1,4 @@
-"""The paper's external model: weighted visual words, trained on the agent's answers."""
+"""The paper's external model: signatures of visual words, weighted by training on the agent's answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class WeightedSignatures:
         weights: NDArray[np.float64] | None = None,
         most_frames_of_a_matrix: int = MOST_FRAMES_OF_A_MATRIX,
     ) -> None:
-        """Take signatures (N, D), rows of length 1, as an array or as a sparse one."""
+        """Take signatures (N, D), rows of length 1, as a dense or sparse array."""
         self.signatures = _checked(signatures)
         self.sharpness = sharpness
         self._signature_set = signature_set_of(self.signatures)
@@ -59,24 +59,24 @@ class WeightedSignatures:
     def learn(self, overlapping: PairNumbers, apart: PairNumbers) -> WeightedSignatures:
         """Return the model whose weights fit these answers best.
 
-        Differs from the paper: the bounds w ≥ 1 are taken as they are, no logarithm of w is needed. Without a negative
-        answer the weights stay at one. The search starts from one every time and takes the answers in the order of
-        their pairs, so that the weights are a function of the set of answers, bit for bit.
+        Differs from the paper: the bounds w ≥ 1 are used directly, without a logarithm of w. Without a "no" answer the
+        weights stay at one. The search always starts from one and sorts the answers by pair. So the weights are a
+        function of the set of answers, bit for bit.
         """
         weights = np.ones(self._signature_set.words)
         if len(apart):
             overlapping, apart = _sorted(overlapping), _sorted(apart)
             differences = self._signature_set.differences(np.concatenate([overlapping, apart]), apart)
             label = np.repeat([1.0, -1.0], [len(overlapping), len(apart)])
-            # Inverse class frequency: few refusals weigh as much as the many consecutive pairs.
+            # Inverse class frequency: few refused pairs weigh as much as the many consecutive pairs.
             importance = np.where(label > 0, 0.5 / max(len(overlapping), 1), 0.5 / len(apart))
             weights[differences.words] = fit_weights(differences, label, importance, self.sharpness)
         return self._with(weights)
 
     def pooled(self, neighbours: csr_array) -> WeightedSignatures:
-        """Return the untrained model of what is seen around each frame: the signatures of its neighbours added up.
+        """Return the untrained model of pooled signatures: each frame's is the sum of its neighbours' signatures.
 
-        `neighbours` (N, N) says how much each frame counts for another, itself included.
+        `neighbours` (N, N) is the weight of each frame in another's sum, itself included.
         """
         around = neighbours @ self.signatures
         if issparse(around):
@@ -102,7 +102,7 @@ def _sorted(pairs: PairNumbers) -> PairNumbers:
 
 
 def _checked(signatures: NDArray[np.float64] | csr_array) -> NDArray[np.float64] | csr_array:
-    """Return a copy of signatures that are finite and of length one."""
+    """Return a copy of the signatures; check that they are finite and of length one."""
     checked: NDArray[np.float64] | csr_array
     if issparse(signatures):
         checked = csr_array(signatures.astype(np.float64))

@@ -1,1 +1,1 @@
-"""The paper's method, literal: linear affine adjustment, Haralick's covariance, one question at a time."""
+"""The paper's method, literally: linear affine adjustment, Haralick's covariance, one question at a time."""

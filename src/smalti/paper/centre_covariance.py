@@ -1,4 +1,4 @@
-"""Where the centre of every frame falls in every other frame (γ_ij): the covariance of all pairs at once."""
+"""Compute the covariance of the centre of every frame in every other frame (γ_ij), for all pairs at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from smalti.sparse.cholesky import multiply_sparse, solve_in_place
 from smalti.sparse.pattern import Indices
 
 FRAMES_AT_ONCE = 32
-"""Frames whose columns one thread works on together: their right-hand sides fill vectors and fit in cache."""
+"""Frames whose columns one thread processes together: their right-hand sides fill vectors and fit in cache."""
 
 
 def centre_in_other(mosaic_from_frame: Transforms, outline: Outline) -> NDArray[np.float64]:
@@ -27,8 +27,8 @@ def centre_jacobian(mosaic_from_i: Transforms, mosaic_from_j: Transforms, outlin
     """Return J_ij (2, 12), the derivative of γ_ij by Vec₆(Θ_i, Θ_j) (Eqs. jacobian_gamma_i, _j)."""
     inverse = np.linalg.inv(mosaic_from_j[:, :2])
     centre = np.append(outline.centre, 1.0)
-    seen = np.append(inverse @ (mosaic_from_i @ centre - mosaic_from_j[:, 2]), 1.0)
-    return np.hstack([np.kron(inverse, centre), -np.kron(inverse, seen)])
+    centre_in_j = np.append(inverse @ (mosaic_from_i @ centre - mosaic_from_j[:, 2]), 1.0)
+    return np.hstack([np.kron(inverse, centre), -np.kron(inverse, centre_in_j)])
 
 
 @compiled_parallel
@@ -52,26 +52,26 @@ def distribute_centres(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return mean (N, N, 2) and covariance (N, N, 3) of γ_ij in pixels; maps are in the adjustment's units.
 
-    With t_i the centre of i and u_j the point of j that lies there, both on the mosaic, the covariance of their
-    difference is Cov(t_i) - Cov(t_i, u_j) - Cov(u_j, t_i) + Cov(u_j), carried into frame j. The centre is the origin of
-    the units, so t_i is a parameter of the frame's map, number `shifts` (2,) of x and y. All four come from columns of
-    S⁻¹ M S⁻¹, M being the noise for xx, xy and yy (one matrix for all three where x and y share their parameters).
+    Let t_i be the centre of i and u_j the point of j that lies there, both on the mosaic. The covariance of their
+    difference is Cov(t_i) - Cov(t_i, u_j) - Cov(u_j, t_i) + Cov(u_j), mapped into frame j. The centre is the origin of
+    the units, so t_i is a parameter of the frame's map: number `shifts` (2,) of x and y. All four terms come from
+    columns of S⁻¹ M S⁻¹. M is the noise for xx, xy and yy (one matrix for all three if x and y share their parameters).
 
-    Neighbours hundreds of frames from the reference are each uncertain by everything between them and it, and what is
-    left of the four terms is small. A column's rounding is nearly the same in the rows of both frames and cancels too,
-    if Cov(u_j) and Cov(t_i, u_j) are taken from the columns of j, Cov(t_i) and Cov(u_j, t_i) from that of i.
+    Two neighbours hundreds of frames from the reference both have the large uncertainty of everything between them and
+    it. The four terms nearly cancel. The rounding of a column is nearly the same in the rows of both frames and cancels
+    too, if Cov(u_j) and Cov(t_i, u_j) are taken from the columns of j, and Cov(t_i) and Cov(u_j, t_i) from that of i.
 
     The noise of a pseudo-point is 1 px by construction of the link, so the result is in px² whatever the unit.
     """
     frames = place.shape[0]
     noises, n, k = noise_diagonal.shape[0], noise_diagonal.shape[1], noise_diagonal.shape[2]
-    seen = np.empty((frames, frames, 2))
+    centre_in_j = np.empty((frames, frames, 2))
     cov = np.zeros((frames, frames, 3))
     for i in prange(frames):
         for j in range(frames):
             dx, dy = maps[i, 0, 2] - maps[j, 0, 2], maps[i, 1, 2] - maps[j, 1, 2]
-            seen[i, j, 0] = inverses[j, 0, 0] * dx + inverses[j, 0, 1] * dy
-            seen[i, j, 1] = inverses[j, 1, 0] * dx + inverses[j, 1, 1] * dy
+            centre_in_j[i, j, 0] = inverses[j, 0, 0] * dx + inverses[j, 0, 1] * dy
+            centre_in_j[i, j, 1] = inverses[j, 1, 0] * dx + inverses[j, 1, 1] * dy
     parts = (frames + FRAMES_AT_ONCE - 1) // FRAMES_AT_ONCE
     for part in prange(parts):
         first = part * FRAMES_AT_ONCE
@@ -88,11 +88,11 @@ def distribute_centres(
             solve_in_place(column_start, slot_row, lower, pivot_inverse, product)
             for entry in range(3):
                 if noises == 1 or entry == s:
-                    _add_of_second(product, entry, first, count, basis, shifts, place, seen, cov)
+                    _add_of_second(product, entry, first, count, basis, shifts, place, centre_in_j, cov)
     for part in prange(parts):
         first = part * FRAMES_AT_ONCE
         count = min(FRAMES_AT_ONCE, frames - first)
-        width = 1 if noises == 3 else 2  # columns a frame: the parameters of one plane that shift its centre
+        width = 1 if noises == 3 else 2  # columns per frame: the parameters of one plane that shift its centre
         solved = np.zeros((n * k, count * width))
         for f in range(count):
             if place[first + f] >= 0:
@@ -105,16 +105,16 @@ def distribute_centres(
             solve_in_place(column_start, slot_row, lower, pivot_inverse, product)
             for entry in range(3):
                 if noises == 1 or entry == s:
-                    _add_of_first(product, entry, width, first, count, basis, shifts, place, seen, cov)
+                    _add_of_first(product, entry, width, first, count, basis, shifts, place, centre_in_j, cov)
         for i in range(first, first + count):
             for j in range(frames):
                 _carry_into(inverses[j], cov[i, j])
             cov[i, i] = 0.0
     for i in prange(frames):
         for j in range(frames):
-            seen[i, j, 0] = seen[i, j, 0] * unit + centre_x
-            seen[i, j, 1] = seen[i, j, 1] * unit + centre_y
-    return seen, cov
+            centre_in_j[i, j, 0] = centre_in_j[i, j, 0] * unit + centre_x
+            centre_in_j[i, j, 1] = centre_in_j[i, j, 1] * unit + centre_y
+    return centre_in_j, cov
 
 
 @compiled
@@ -126,10 +126,10 @@ def _add_of_second(
     basis: NDArray[np.float64],
     shifts: Indices,
     place: Indices,
-    seen: NDArray[np.float64],
+    centre_in_j: NDArray[np.float64],
     cov: NDArray[np.float64],
 ) -> None:
-    """Add Cov(u_j) - Cov(t_i, u_j) for all frames i and some frames j, whose columns `product` holds."""
+    """Add Cov(u_j) - Cov(t_i, u_j) for all frames i and some frames j, whose columns are in `product`."""
     k = basis.shape[2]
     p, q = entry // 2, (entry + 1) // 2
     for i in range(len(place)):
@@ -137,7 +137,7 @@ def _add_of_second(
             j = first + f
             if place[j] < 0:
                 continue
-            x, y = seen[i, j, 0], seen[i, j, 1]
+            x, y = centre_in_j[i, j, 0], centre_in_j[i, j, 1]
             total = 0.0
             for d in range(k):
                 of_q = basis[q, 0, d] * x + basis[q, 1, d] * y + basis[q, 2, d]
@@ -161,10 +161,10 @@ def _add_of_first(
     basis: NDArray[np.float64],
     shifts: Indices,
     place: Indices,
-    seen: NDArray[np.float64],
+    centre_in_j: NDArray[np.float64],
     cov: NDArray[np.float64],
 ) -> None:
-    """Add Cov(t_i) - Cov(u_j, t_i) for some frames i, whose columns `product` holds, and all frames j."""
+    """Add Cov(t_i) - Cov(u_j, t_i) for some frames i, whose columns are in `product`, and all frames j."""
     k = basis.shape[2]
     p, q = entry // 2, (entry + 1) // 2
     for j in range(len(place)):
@@ -175,7 +175,7 @@ def _add_of_first(
             column = f * width + (q if width == 2 else 0)
             total = product[place[i] * k + shifts[p], column]
             if place[j] >= 0:
-                x, y = seen[i, j, 0], seen[i, j, 1]
+                x, y = centre_in_j[i, j, 0], centre_in_j[i, j, 1]
                 for c in range(k):
                     of_p = basis[p, 0, c] * x + basis[p, 1, c] * y + basis[p, 2, c]
                     total -= of_p * product[place[j] * k + c, column]
@@ -184,7 +184,7 @@ def _add_of_first(
 
 @compiled
 def _carry_into(inverse: Transforms, cov: NDArray[np.float64]) -> None:
-    """Bring a covariance (3,) from the mosaic into a frame."""
+    """Map a covariance (3,) from the mosaic into a frame."""
     a, b, c, d = inverse[0, 0], inverse[0, 1], inverse[1, 0], inverse[1, 1]
     xx, xy, yy = cov[0], cov[1], cov[2]
     cov[0] = a * a * xx + 2.0 * a * b * xy + b * b * yy

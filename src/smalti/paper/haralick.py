@@ -1,11 +1,12 @@
-"""How sure we are of every frame's map: Haralick's covariance propagation through the linear adjustment.
+"""Compute the covariance of every frame's map: Haralick's propagation through the linear adjustment.
 
 With S the normal matrix and F the derivative of the cost's gradient by the landmarks, the parameters have the
 covariance S⁻¹ F Fᵀ S⁻¹ (Eq. covariance_propagation_haralick), relative to the reference frame. F Fᵀ is as sparse as S,
 so every wanted part of the product comes from solves with the sparse factor.
 
-The place of two frames that are near each other but hundreds of frames from the reference is a difference of large
-numbers: it keeps its digits, five of them at 1,000 frames, because all of them come from solves of one kind.
+The relative position of two frames that are near each other but hundreds of frames from the reference is a difference
+of large numbers. It keeps its digits, five of them at 1,000 frames, because all numbers come from the same kind of
+solve.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Haralick:
         return self._joint_of([pair.i, pair.j])
 
     def centre(self, i: int, j: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return mean (2,) and covariance (2, 2) of the centre of frame i seen in frame j, pixels."""
+        """Return mean (2,) and covariance (2, 2) of the centre of frame i in frame j, pixels."""
         for frame in (i, j):
             self.adjustment.check_frame(frame)
         maps = self.adjustment.mosaic_from_frame
@@ -47,9 +48,10 @@ class Haralick:
         return mean, jacobian @ self._joint_of([i, j]) @ jacobian.T
 
     def chi2(self, link: AffineLink) -> float:
-        """Return χ² of a link that is not part of the adjustment: its residual (P - T̂) R against what is predicted.
+        """Return χ² of a link outside the adjustment: its residual (P - T̂) R against the predicted one.
 
-        P = Θ_i⁻¹ Θ_j moves by L_i⁻¹ (dΘ_j - dΘ_i P); the link's own noise has variance one. 6 degrees for affine maps.
+        P = Θ_i⁻¹ Θ_j changes by L_i⁻¹ (dΘ_j - dΘ_i P); the link's own noise has variance one. 6 degrees of freedom for
+        affine maps.
         """
         i, j = self.adjustment.mosaic_from_frame[[link.pair.i, link.pair.j]]
         relative = compose(invert(i), j)
@@ -101,7 +103,7 @@ class Haralick:
         return joint.reshape(6 * len(frames), 6 * len(frames))
 
     def _as_maps(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Bring covariances (m, planes, f, k, planes, f, k) of parameters to (m, f, 2, 3, f, 2, 3) of maps."""
+        """Turn covariances (m, planes, f, k, planes, f, k) of parameters into (m, f, 2, 3, f, 2, 3) of maps."""
         family = self.adjustment.family
         many, _, frames = parameters.shape[:3]
         result = np.zeros((many, frames, 2, 3, frames, 2, 3))
@@ -112,7 +114,7 @@ class Haralick:
         return result
 
     def _in_pixels(self, maps: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Bring covariances (m, f, 2, 3, f, 2, 3) of maps to (m, f, 6, f, 6) of Vec₆ in pixels."""
+        """Turn covariances (m, f, 2, 3, f, 2, 3) of maps into (m, f, 6, f, 6) of Vec₆ in pixels."""
         outline = self.adjustment.outline
         x, y = outline.centre_x_y
         # Noise of 1 px is 1/unit in the adjustment's units.
@@ -127,7 +129,7 @@ class Haralick:
 
 
 def best_reference(haralick: Haralick) -> int:
-    """Return the frame relative to which the others are known best, on average."""
+    """Return the frame relative to which the others are known best on average."""
     return int(np.argmin(haralick.centres.spread_squared.sum(axis=0)))
 
 
@@ -136,9 +138,9 @@ class _Noise:
     """F Fᵀ by planes (p, q), as blocks in elimination order."""
 
     diagonal: Blocks  # (planes, planes, n, k, k)
-    ends: Indices  # (E, 2): places of the two frames of each link between free frames
+    ends: Indices  # (E, 2): elimination positions of the two frames of each link between free frames
     forth: Blocks  # (planes, planes, E, k, k): row of the first, column of the second
-    back: Blocks  # the other way round; not the transpose, as p and q differ
+    back: Blocks  # the other way round; not the transpose, because p and q differ
 
     @classmethod
     def of(cls, adjustment: LinearAdjustment) -> _Noise:
@@ -147,8 +149,8 @@ class _Noise:
         diagonal = np.zeros((planes, planes, adjustment.frames, k, k))
         ends, free_ends = adjustment.ends, adjustment.ends_free
         inner = (free_ends >= 0).all(axis=1)
-        places = adjustment.pattern.place[free_ends[inner]]
-        forth = np.zeros((planes, planes, len(places), k, k))
+        inner_ends = adjustment.pattern.place[free_ends[inner]]
+        forth = np.zeros((planes, planes, len(inner_ends), k, k))
         back = np.zeros_like(forth)
         for p in range(planes):
             for q in range(planes):
@@ -157,10 +159,10 @@ class _Noise:
                 forth[p, q] = np.swapaxes(by_i[inner, p], 1, 2) @ by_j[inner, q]
                 back[p, q] = np.swapaxes(by_j[inner, p], 1, 2) @ by_i[inner, q]
         in_order = adjustment.free[adjustment.pattern.node_at]
-        return cls(np.ascontiguousarray(diagonal[:, :, in_order]), places, forth, back)
+        return cls(np.ascontiguousarray(diagonal[:, :, in_order]), inner_ends, forth, back)
 
     def symmetric(self) -> tuple[Blocks, Indices, Blocks, Blocks]:
-        """Return the same as matrices (s, …) for xx, xy and yy; of xy only the mean with its mirror image."""
+        """Return the same as matrices (s, …) for xx, xy and yy; xy is averaged with its mirror image."""
         if len(self.diagonal) == 1:
             return self.diagonal[0], self.ends, self.forth[0], self.back[0]
         diagonal, forth, back = (
@@ -173,8 +175,8 @@ class _Noise:
 def _noise_derivatives(adjustment: LinearAdjustment) -> tuple[Blocks, Blocks]:
     """Return the columns of F: d(gradient at i, at j)/d(noise), each (L, planes, freedom, k).
 
-    The noise is on the link's pseudo-points in i. A map fitted within a smaller family only feels the part of
-    it that lies in the family, so the directions are an orthonormal basis of {δ R : δ tangent}.
+    The noise is on the link's pseudo-points in i. A map fitted within a smaller family depends only on the part of the
+    noise within the family. So the directions are an orthonormal basis of {δ R : δ tangent}.
     """
     family, terms = adjustment.family, adjustment.terms
     links = len(terms.ends)

@@ -1,4 +1,4 @@
-"""The paper's linear bundle adjustment: landmarks condensed to links, and the place of every frame from them."""
+"""The paper's linear bundle adjustment: condense landmarks to links (`AffineLink`), and solve (`LinearAdjustment`)."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from smalti.sparse.orthogonal_factor import Rows, factorise_rows
 from smalti.sparse.pattern import Pattern
 
 MIN_LANDMARKS = 3
+MIN_FRAMES = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,9 +29,9 @@ class AffineLink:
     """The sufficient statistic of a pair: its fitted map and a square root of its points' second moments.
 
     Differs from the paper: minimising its bundle adjustment on the raw landmarks shrinks the mosaic to nothing, because
-    their residuals of the fit cost less in a smaller mosaic. With T̂ fitted first and R Rᵀ = Σ x̃_j x̃_jᵀ/σ², the pair
-    costs |(Θ_j - Θ_i T̂) R|², as if it had three landmarks: the columns of R in j and of T̂ R in i, each with noise of
-    variance one. σ is what the landmarks say.
+    the landmarks' residuals cost less in a smaller mosaic. Here T̂ is fitted first. With R Rᵀ = Σ x̃_j x̃_jᵀ/σ², the
+    pair costs |(Θ_j - Θ_i T̂) R|², as if it had three landmarks: the columns of R in j and of T̂ R in i, each with
+    noise of variance one. σ is that of the landmarks.
     """
 
     pair: Pair
@@ -46,7 +47,7 @@ def fit_affine_link(landmarks: Landmarks, family: Family = AFFINE) -> AffineLink
     points_i, points_j = landmarks.points_i, landmarks.points_j
     weights = landmarks.weights
 
-    # Both sides share one scale, so that a translation or similarity stays one; the centres are their own.
+    # Both sides have one scale, so that a translation or similarity stays one; each has its own centre.
     centre_i, centre_j = points_i.mean(axis=0), points_j.mean(axis=0)
     scale = float(np.sqrt(np.mean((points_j - centre_j) ** 2)))
     local = family.fit((points_i - centre_i) / scale, (points_j - centre_j) / scale, weights)
@@ -59,7 +60,7 @@ def fit_affine_link(landmarks: Landmarks, family: Family = AFFINE) -> AffineLink
             f"{landmarks.pair.i}, check whether two of them are exchanged"
         )
 
-    # A QR factor of the points themselves keeps the digits that their second moments would lose.
+    # A QR factor of the points keeps the digits that their second moments would lose.
     _, upper = np.linalg.qr(homogeneous(points_j) * weights[:, None])
     residuals = homogeneous(points_j) @ i_from_j.T - points_i
     return AffineLink(
@@ -72,7 +73,7 @@ def fit_affine_link(landmarks: Landmarks, family: Family = AFFINE) -> AffineLink
 
 
 def check_landmarks(landmarks: Landmarks) -> None:
-    """Refuse landmarks that determine no affine map, and say why."""
+    """Refuse landmarks that do not determine an affine map."""
     if len(landmarks) < MIN_LANDMARKS:
         raise LandmarkError(
             f"pair {landmarks.pair}: {len(landmarks)} landmarks are too few for the paper's method, "
@@ -89,22 +90,19 @@ def check_landmarks(landmarks: Landmarks) -> None:
 def pseudo_points(
     i_from_j: Transforms, root: NDArray[np.float64], unit_from_pixels: Transforms
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the pseudo-points (..., 3, 3) of links in i and in j, a column each, in the adjustment's units."""
+    """Return the pseudo-points (..., 3, 3) of links in i and in j, one a column, in the adjustment's units."""
     to_unit = square(unit_from_pixels)
     return to_unit @ square(i_from_j) @ root, to_unit @ root
-
-
-MIN_FRAMES = 2
 
 
 class LinearAdjustment:
     """A set of links and the mosaic that fits them best.
 
-    A value: `add` returns a new adjustment and leaves this one as it is. What it holds depends on its links alone, to
-    the last bit, not on the order in which they came.
+    It is a value: `add` returns a new adjustment. It depends only on the set of links, to the last bit, not on their
+    order.
 
-    The cost of a link is |(Θ_j - Θ_i T̂) R|² (see `AffineLink`), Θ_n being `mosaic_from_frame[n]` and the mosaic's
-    coordinates those of the reference frame. x and y share one matrix where the family allows.
+    The cost of a link is |(Θ_j - Θ_i T̂) R|² (see `AffineLink`). Θ_n is `mosaic_from_frame[n]`. The mosaic's
+    coordinates are those of the reference frame. x and y share one matrix if the family allows.
     """
 
     def __init__(
@@ -145,7 +143,7 @@ class LinearAdjustment:
     def mosaic_from_frame(self) -> Transforms:
         """(N, 2, 3): the linear solution, in pixels of the reference frame.
 
-        It asks the questions, as in the paper; `refined.py` gives what people see.
+        Questions are chosen on it, as in the paper; `paper_refinement.py` computes the mosaic for output.
         """
         return self.in_pixels(self.unit_maps)
 
@@ -168,7 +166,7 @@ class LinearAdjustment:
 
     @property
     def pattern(self) -> Pattern:
-        """Where systems over the free frames have blocks."""
+        """The block pattern of systems over the free frames."""
         return self.factor.pattern
 
     @property
@@ -178,7 +176,7 @@ class LinearAdjustment:
 
     @cached_property
     def ends_free(self) -> NDArray[np.int64]:
-        """(L, 2): the same counted among the free frames, -1 for the reference."""
+        """(L, 2): the same numbered among the free frames, -1 for the reference."""
         number = np.full(self.frames, -1, dtype=np.int64)
         number[self.free] = np.arange(self.frames - 1)
         return number[self.ends]
@@ -195,7 +193,7 @@ class LinearAdjustment:
             raise UsageError(f"{role} {frame}: the sequence has frames 0 to {self.frames - 1} only")
 
     def in_pixels(self, unit_maps: Transforms) -> Transforms:
-        """Bring maps (N, 2, 3) from the adjustment's units to pixels."""
+        """Convert maps (N, 2, 3) from the adjustment's units to pixels."""
         unit_from_pixels = self.outline.unit_from_pixels
         return compose(invert(unit_from_pixels), compose(unit_maps, unit_from_pixels))
 
@@ -207,7 +205,7 @@ class LinearAdjustment:
         try:
             self.factor = BlockCholesky(pattern, diagonal, self.terms.ij[inner], least_left=ENOUGH_LEFT)
         except NotPositiveDefiniteError:
-            # Thousands of frames in an open chain: its ends are too far apart for the normal equations.
+            # In an open chain of thousands of frames the normal equations are too badly conditioned.
             rows = self.terms.rows(self.ends_free, self.family)
             try:
                 self.factor, self._solution = factorise_rows(pattern, rows)
@@ -232,11 +230,11 @@ class LinearAdjustment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkTerms:
-    """What each link adds to the normal equations, links in the order of their pairs."""
+    """The contribution of each link to the normal equations; links are sorted by pair."""
 
     reference: int
     ends: NDArray[np.int64]  # (L, 2)
-    side_i: NDArray[np.float64]  # (L, 3, 3): pseudo-points of i, a column each
+    side_i: NDArray[np.float64]  # (L, 3, 3): pseudo-points of i, one a column
     side_j: NDArray[np.float64]
     ii: NDArray[np.float64]  # (L, k, k)
     ij: NDArray[np.float64]
@@ -246,7 +244,7 @@ class LinkTerms:
 
     @classmethod
     def of(cls, links: list[AffineLink], outline: Outline, family: Family, reference: int) -> LinkTerms:
-        """Compute the terms of links that come in the order of their pairs."""
+        """Compute the terms of links that are sorted by pair."""
         maps = np.array([link.i_from_j for link in links]).reshape(-1, 2, 3)
         roots = np.array([link.root for link in links]).reshape(-1, 3, 3)
         side_i, side_j = pseudo_points(maps, roots, outline.unit_from_pixels)
@@ -266,7 +264,7 @@ class LinkTerms:
         return cls(reference, ends, side_i, side_j, ii, ij, jj, right_i, right_j)
 
     def rows(self, ends: NDArray[np.int64], family: Family) -> Rows:
-        """Return the equations themselves, whose products these terms are; `ends` (L, 2) number the free frames."""
+        """Return the equations whose products these terms are; `ends` (L, 2) number the free frames."""
         residual = _fixed_residual(self.ends, self.side_i, self.side_j, family, self.reference)
         of_i, of_j = (
             np.concatenate([np.swapaxes(family.basis[row].T @ side, 1, 2) for row in family.rows_of_plane[0]], axis=1)
@@ -277,11 +275,11 @@ class LinkTerms:
 
     @property
     def measured(self) -> NDArray[np.float64]:
-        """What the links measured (L, 3, 3): the maps from j to i, in the adjustment's units."""
+        """The measured maps (L, 3, 3) from j to i, in the adjustment's units."""
         return self.side_i @ np.linalg.inv(self.side_j)
 
     def diagonal(self, frames: int) -> NDArray[np.float64]:
-        """Sum the diagonal blocks (frames, k, k), in the order of pairs: the same bits however they came about."""
+        """Sum the diagonal blocks (frames, k, k) in the order of pairs, so that the bits do not depend on history."""
         total = np.zeros((frames, *self.ii.shape[1:]))
         for side, blocks in ((0, self.ii), (1, self.jj)):
             np.add.at(total, self.ends[:, side], blocks)
@@ -302,7 +300,7 @@ def _fixed_residual(
     family: Family,
     reference: int,
 ) -> NDArray[np.float64]:
-    """Return the residuals (L, 2, 3) by what is not to be solved for: all of the reference frame's map."""
+    """Return the residuals (L, 2, 3) of the fixed part: the reference frame's map, and the family's offset."""
     fixed_i = np.where((ends[:, 0] == reference)[:, None, None], IDENTITY, family.offset)
     fixed_j = np.where((ends[:, 1] == reference)[:, None, None], IDENTITY, family.offset)
     return fixed_j @ side_j - fixed_i @ side_i

@@ -1,4 +1,4 @@
-"""The paper's active loop: suggest a pair, record what an agent says of it, suggest the next."""
+"""The paper's active loop: suggest a pair, record the agent's answer, suggest the next."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from smalti.records import (
 class PaperLoop(AnsweredLoop[AffineLink]):
     """The state after some answers, by the paper's method alone.
 
-    Maps are affine at most, noise is what the landmarks say, every yes is accepted, and nothing is learned but the
-    weights of the external model. It has the outer interface of `ActiveLoop`, and is a value like it. The state depends
-    on the set of answers, to the last bit, not on their order.
+    Maps are affine at most, the noise is that of the landmarks, every yes is accepted, and only the weights of the
+    external model are learned. It has the interface of `ActiveLoop`, and is a value like it. The state depends on the
+    set of answers, to the last bit, not on their order.
     """
 
     first: Haralick  # of the chain alone
@@ -52,7 +52,7 @@ class PaperLoop(AnsweredLoop[AffineLink]):
     only: PairNumbers | None = None
     answers: tuple[Answer, ...] = ()
     links: Mapping[Pair, AffineLink] = field(default_factory=dict)  # of every yes
-    known: Haralick | None = None  # that of these links, if it was computed before
+    known: Haralick | None = None  # the covariance of these links, if it was computed before
 
     @classmethod
     def start(
@@ -68,10 +68,10 @@ class PaperLoop(AnsweredLoop[AffineLink]):
         stop_rule: StopRule | None = None,
         only: PairNumbers | None = None,
     ) -> PaperLoop:
-        """Begin with the pairs registered so far, which have to join all frames.
+        """Start with the registered pairs, which have to join all frames.
 
-        The mosaic is seen from the `reference` frame, by default the one relative to which the chain knows the others
-        best. Where only some pairs can be answered, `only` (n, 2) are they.
+        The mosaic is in the coordinates of the `reference` frame. By default this is the frame relative to which the
+        chain determines the others best. If only some pairs can be answered, give them as `only` (n, 2).
         """
         chain = list(chain)
         links = [fit_affine_link(landmarks, family) for landmarks in chain]
@@ -83,9 +83,9 @@ class PaperLoop(AnsweredLoop[AffineLink]):
                 haralick = Haralick(LinearAdjustment(frames, outline, links, family=family, reference=best))
         if external is None:
             external = NoExternalModel(frames)
-        spoken_of = pairwise(external).frames
-        if spoken_of != frames:
-            raise ModelError(f"the external model speaks of {spoken_of} frames, the sequence has {frames}")
+        external_frames = pairwise(external).frames
+        if external_frames != frames:
+            raise ModelError(f"the external model speaks of {external_frames} frames, the sequence has {frames}")
         return cls(
             first=haralick,
             chain={landmarks.pair: landmarks for landmarks in chain},
@@ -97,7 +97,7 @@ class PaperLoop(AnsweredLoop[AffineLink]):
 
     @cached_property
     def haralick(self) -> Haralick:
-        """The linear mosaic, and how sure it is: they ask."""
+        """The linear mosaic and its covariance; questions are chosen on them."""
         if self.known is not None:
             return self.known
         return Haralick(self.first.adjustment.add(*self.links.values())) if self.links else self.first
@@ -114,7 +114,7 @@ class PaperLoop(AnsweredLoop[AffineLink]):
 
     @property
     def outline(self) -> Outline:
-        """Of every frame."""
+        """The outline of every frame."""
         return self.first.adjustment.outline
 
     @property
@@ -124,22 +124,22 @@ class PaperLoop(AnsweredLoop[AffineLink]):
 
     @property
     def lens(self) -> Lens:
-        """A straight one."""
+        """A lens without distortion."""
         return Lens(self.outline)
 
     @property
     def linear_mosaic(self) -> Transforms:
-        """(N, 2, 3): the mosaic that asks."""
+        """(N, 2, 3): the mosaic on which questions are chosen."""
         return self.adjustment.mosaic_from_frame
 
     @cached_property
     def refined(self) -> Refinement:
-        """The mosaic that people see."""
+        """The mosaic for output."""
         return refine(self.adjustment)
 
     @property
     def mosaic_from_frame(self) -> Homographies:
-        """(N, 3, 3): the mosaic that people see, from pixels of a frame to those of the reference frame."""
+        """(N, 3, 3): the mosaic for output, from pixels of a frame to those of the reference frame."""
         return square(self.refined.mosaic_from_frame)
 
     @property
@@ -159,7 +159,7 @@ class PaperLoop(AnsweredLoop[AffineLink]):
 
     @cached_property
     def view(self) -> PaperView:
-        """What the strategy sees."""
+        """The state as the strategy sees it."""
         by_verdict = {
             verdict: sorted(answer.pair for answer in self.answers if answer.verdict is verdict) for verdict in Verdict
         }
@@ -176,16 +176,16 @@ class PaperLoop(AnsweredLoop[AffineLink]):
 
     @property
     def error_bound_px(self) -> float:
-        """The same: the paper states no bound."""
+        """The same number: the paper states no bound."""
         return self.predicted_error_px
 
     def likely(self, pair: Pair) -> Suggestion:
-        """Say of any pair how likely it is to overlap, by place, by looks and by both, and how well it is known."""
+        """Return a pair's probability of overlap, by position, by appearance and by both, and its spread."""
         pair.check_within(self.frames)
         return self.view.explain([Suggestion(pair, 0.0)])[0]
 
     def expect(self, pair: Pair) -> Expectation:
-        """Say where a pair's frames are thought to lie to each other, and how surely."""
+        """Return the expected map between a pair's frames and its standard deviation."""
         pair.check_within(self.frames)
         i, j = self.linear_mosaic[[pair.i, pair.j]]
         _, covariance = self.haralick.centre(pair.j, pair.i)
@@ -193,16 +193,16 @@ class PaperLoop(AnsweredLoop[AffineLink]):
         return Expectation(square(compose(invert(i), j)), float(np.sqrt(max(largest, 0.0))))
 
     def link_of(self, landmarks: Landmarks) -> AffineLink:
-        """Return landmarks as the adjustment takes them."""
+        """Condense landmarks to a link of the adjustment."""
         return fit_affine_link(landmarks, self.first.adjustment.family)
 
     def surprise(self, landmarks: Landmarks, author: Author) -> float:
-        """Return χ² of a yes against what is predicted, whoever says it: 6 degrees for affine maps."""
+        """Return χ² of a yes against the prediction, for any author: 6 degrees of freedom for affine maps."""
         landmarks.pair.check_within(self.frames)
         return self.haralick.chi2(self.link_of(landmarks))
 
     def stop_reason(self) -> StopReason | None:
-        """Say why to stop now, or None to go on."""
+        """Return the reason to stop now, or None to go on."""
         rule = self.stop_rule
         if rule.budget is not None and len(self.answers) >= rule.budget:
             return StopReason.BUDGET
@@ -217,7 +217,7 @@ class PaperLoop(AnsweredLoop[AffineLink]):
     def run(self, agent: Agent, batch: int = 1) -> Iterator[PaperLoop]:
         """Ask `agent` until there is a reason to stop; yield the state after every answer.
 
-        One question at a time, whatever the `batch`: the paper chooses each by all answers before it.
+        It asks one question at a time, whatever the `batch`: the paper chooses each by all answers before it.
         """
         state = self
         while state.stop_reason() is None:

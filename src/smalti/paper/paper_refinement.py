@@ -1,4 +1,4 @@
-"""What people see, and how far off it is expected to be: Gauss-Newton in the frames' own pixels."""
+"""Compute the mosaic for output (`refine`, Gauss-Newton in the frames' own pixels), and predict its error."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from smalti.compiled import compiled
 from smalti.engine.relative_position import Centres
 from smalti.geometry.linear_maps import IDENTITY, compose, invert, square
+from smalti.overlap.external_model import combine
 from smalti.overlap.position_bounds import quick_probability
 from smalti.paper.linear_adjustment import LinearAdjustment
 from smalti.records import PairNumbers, Transforms
@@ -22,7 +23,7 @@ SMALLEST_GAIN = 1e-10
 """A step that lowers the cost by less than this fraction ends the refinement."""
 
 SMALLEST_COST = 1e-18
-"""Links that agree to rounding need no further step."""
+"""Links that agree up to rounding need no further step."""
 
 FIRST_DAMPING = 1e-6
 LARGEST_DAMPING = 1e6
@@ -30,7 +31,7 @@ LARGEST_DAMPING = 1e6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Refinement:
-    """The refined mosaic, and how it was reached."""
+    """The refined mosaic and how the iteration ended."""
 
     mosaic_from_frame: Transforms  # (N, 2, 3), pixels of the reference frame
     cost: float  # Σ |(Θ_i⁻¹ Θ_j - T̂) R|²: squared residuals in units of the landmarks' noise
@@ -65,7 +66,7 @@ def refine(adjustment: LinearAdjustment) -> Refinement:
                 break
             damping = max(10 * damping, FIRST_DAMPING)
             if damping > LARGEST_DAMPING:
-                # Not even a short step downhill gains anything: this is the bottom, to rounding.
+                # Not even a short step downhill lowers the cost: this is the minimum, up to rounding.
                 converged = True
                 break
     return Refinement(adjustment.in_pixels(maps), cost, steps, converged)
@@ -74,21 +75,18 @@ def refine(adjustment: LinearAdjustment) -> Refinement:
 def predicted_error(
     centres: Centres, external: NDArray[np.float64], linked: PairNumbers, settled: PairNumbers
 ) -> float:
-    """Return the RMS distance, in pixels, that overlapping frames are expected to be apart from the truth.
+    """Return the RMS error, in pixels, that is predicted for the relative position of overlapping frames.
 
-    √ of the mean of tr Σ_γ over all pairs, weighted by how likely each pair is to overlap. P^ext·P^pos ranks pairs but
-    is no probability: here P^pos is the prior, and P^ext (N, N), read as a probability for a pair of which nothing else
-    is known, is evidence against the mean of P^pos over all pairs. Pairs (n, 2) that were answered are certain: the
-    linked ones overlap, the other settled ones do not.
+    It is √ of the mean of tr Σ_γ over all pairs, weighted by their probability of overlap. P^ext·P^pos ranks pairs but
+    is no probability. Here P^pos is the prior. P^ext (N, N) is read as the probability of a pair without other
+    information, and is evidence against the mean of P^pos over all pairs. Answered pairs (n, 2) are certain: the linked
+    ones overlap, the other settled ones do not.
     """
     i, j = np.triu_indices(len(external), 1)
     directed = quick_probability(centres.mean, centres.cov, centres.outline)
     position, evidence = (directed[i, j] + directed[j, i]) / 2, external[i, j]
-    base_rate = float(position.mean())
-    apart = (1.0 - position) * (1.0 - evidence) * base_rate
-    together = position * evidence * (1.0 - base_rate)
     weight = np.zeros_like(external)
-    weight[i, j] = np.divide(together, together + apart, out=np.zeros_like(together), where=together > 0.0)
+    weight[i, j] = combine(position, evidence, float(position.mean()))
     for pairs, certain in ((settled, 0.0), (linked, 1.0)):
         weight[pairs[:, 0], pairs[:, 1]] = certain
     spread = (centres.spread_squared[i, j] + centres.spread_squared[j, i]) / 2
@@ -96,7 +94,7 @@ def predicted_error(
 
 
 def _start(adjustment: LinearAdjustment) -> Transforms:
-    """Return the linear solution, or maps composed along links where it turns a frame inside out.
+    """Return the linear solution, or maps composed along links if it mirrors a frame.
 
     Links that contradict each other by more than a right angle can make the linear solution, which averages matrices,
     collapse or mirror a frame.
@@ -119,13 +117,13 @@ def _start(adjustment: LinearAdjustment) -> Transforms:
 def _residuals(
     adjustment: LinearAdjustment, maps: Transforms
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Return the cost, P (L, 3, 3), and the residuals P R - T̂ R (L, 2, 3); a mirrored frame costs more than any."""
+    """Return the cost, P (L, 3, 3), and the residuals P R - T̂ R (L, 2, 3); a mirrored frame costs infinity."""
     if not (np.linalg.det(maps[:, :, :2]) > 0).all():
         nothing = np.empty((0, 3, 3))
         return np.inf, nothing, nothing
     relative = _relative_maps(adjustment, maps)
     residual = (relative @ adjustment.terms.side_j - adjustment.terms.side_i)[:, :2]
-    # The adjustment's lengths are in units of the frame, the noise of a link in pixels.
+    # The adjustment's lengths are in units of the frame, the noise of a link is in pixels.
     cost = float(np.sum(residual**2)) * adjustment.outline.unit**2
     return cost, relative, residual
 
@@ -180,7 +178,7 @@ def _differentiate(
 def _multiply(
     frames: int, ends: NDArray[np.int64], jacobian_i: NDArray[np.float64], jacobian_j: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return JᵀJ: blocks (N, f, f) on the diagonal and (L, f, f) a link, summed in the order of links."""
+    """Return JᵀJ: blocks (N, f, f) on the diagonal and (L, f, f) per link, summed in the order of links."""
     freedom = jacobian_i.shape[2]
     diagonal = np.zeros((frames, freedom, freedom))
     off_diagonal = np.zeros((len(ends), freedom, freedom))
@@ -218,7 +216,7 @@ def _step(
         factor = BlockCholesky(adjustment.pattern, diagonal[adjustment.free], off_diagonal[inner], least_left=enough)
         increments = -factor.solve(gradient[adjustment.free])[..., 0]
     except NotPositiveDefiniteError:
-        nothing = np.zeros_like(maps)  # no mosaic at all: costs more than any, so that the next step is damped more
+        nothing = np.zeros_like(maps)  # its cost is infinite, so that the next step is damped more
         if damping:
             return nothing
         rows = Rows(adjustment.ends_free, jacobian_i, jacobian_j, -residual.reshape(-1, 6, 1))

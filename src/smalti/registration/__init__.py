@@ -1,1 +1,1 @@
-"""From two images to landmarks, or to a clear no: keypoints, matches, and the map that they agree on."""
+"""Register two images: landmarks, or the reason why not. By keypoints (`keypoints.py`) or pixels (`dense.py`)."""

@@ -1,4 +1,7 @@
-"""Align the features of two frames by robust Gauss-Newton steps from an approximate start, tile by tile."""
+"""Align the features of two frames by robust Gauss-Newton steps from an approximate start.
+
+`align` iterates. `gather_evidence` computes the normal equations, tile by tile.
+"""
 
 from __future__ import annotations
 
@@ -17,29 +20,48 @@ from smalti.records import Homographies, Points
 from smalti.registration.feature_pyramid import Level, Planes, pixels_of, planes_of, tangent_at, warp
 
 SETTLED = 0.03
-"""Pixels of a level, at the corners of the frame: smaller steps end the search."""
+"""Pixels of a level, at the corners of the frame: a smaller step ends the iteration."""
 
 LONGEST_STEP = 1.0
-"""Pixels of a level, at the same place: beyond that, slopes say nothing."""
+"""Pixels of a level, at the corners of the frame: a longer step is shortened, because slopes are only local."""
 
 SHEAR_SIGMA = 0.05
-"""How much a map is expected to shear or to stretch one side: keeps frames with little texture from doing so."""
+"""Standard deviation of shear and stretch. This prior keeps frames with little texture from shearing."""
 
 PERSPECTIVE_SIGMA = 0.05
-"""How much nearer than its centre one side of a frame is expected to come, relatively: as a camera that sees 60° makes
-it when it tilts by 5°. Texture tells perspective to a few hundredths of that; frames with little of it must not
-tilt."""
+"""Standard deviation of the relative difference in distance between the centre and one side of a frame.
+
+It is what a camera with a view of 60° causes by a tilt of 5°. Texture determines perspective to a few hundredths of
+that. This prior keeps frames with little texture from tilting."""
 
 SAME_NOISE = 12.0
-"""Pixels of a level that share their noise: against the expected shear, n pixels count as n/12."""
+"""Pixels of a level that share their noise: against the prior, n pixels count as n/12."""
 
 LEAST_OF_SCENE = 0.25
-"""Of the slopes, squared, that is taken to be the scene's: before frames coincide, they have nothing in common."""
+"""Smallest share of the squared slopes that counts as the scene's: before frames coincide, they have none in common."""
+
+TILES = 8
+"""Tiles of the frame each way. Each tile has its own normal equations."""
+
+LEAST_SPREAD = 0.05
+"""Smallest spread of residuals, in units of the features: a better agreement is rounding."""
+
+MEDIAN_OF_CHI2 = 2.366
+"""Of the sum of three squares, one for each feature."""
+
+TOLERANCE = 12.0
+"""A pixel has a quarter of its weight where the sum of its squared residuals, over their variance, is this."""
+
+SUMS = 49
+"""Sums of a tile: eight products by six, and the number of pixels."""
+
+ROWS = np.array([[3, 4, 1], [4, 5, 2], [1, 2, 0]])
+"""Positions of the products of (u, v, 1) with itself among the sums by 1, u, v, uu, uv, vv."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """Where an alignment ended, and what was seen there."""
+    """The result of an alignment, and the two frames' features under it."""
 
     i_from_j: Homographies  # (3, 3), pixels of the level
     template: Planes
@@ -61,8 +83,8 @@ def align(in_i: Level, in_j: Level, start: Homographies, family: Family, rounds:
         evidence = gather_evidence(template, warped)
         if rounds <= 0 or not evidence.shared.any():
             return Fit(i_from_j, template, warped, evidence)
-        information, score = _weigh(evidence, moves)
-        expected, pull = _expect_a_plain_view(evidence, i_from_j, outline)
+        information, score = _normal_equations(evidence, moves)
+        expected, pull = _similarity_prior(evidence, i_from_j, outline)
         information += np.diag(expected[: family.freedom])
         information += 1e-6 * (np.trace(information) + 1e-6) * np.eye(family.freedom)
         step = -np.asarray(np.linalg.solve(information, score + pull[: family.freedom]), dtype=np.float64)
@@ -72,66 +94,49 @@ def align(in_i: Level, in_j: Level, start: Homographies, family: Family, rounds:
         rounds = rounds - 1 if np.abs(step).max() > SETTLED else 0
 
 
-def _weigh(evidence: Evidence, moves: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _normal_equations(
+    evidence: Evidence, moves: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return information (k, k) and score (k,) of all tiles, for k directions that move tiles by (tiles, k, 6)."""
-    # Noise makes slopes steeper than the scene has them, and steps too short: by how much, the two frames tell.
+    # Noise makes slopes steeper than the scene's and steps too short. The two frames tell by how much.
     of_both, of_mean = evidence.information.sum(axis=0), evidence.steepness.sum(axis=0)
     of_scene = float(np.clip(np.trace(of_both) / max(np.trace(of_mean), 1e-12), LEAST_OF_SCENE, 1.0))
     information = of_scene * (moves @ evidence.steepness @ np.swapaxes(moves, 1, 2)).sum(axis=0)
     return information, np.einsum("nka,na->k", moves, evidence.scores)
 
 
-def _expect_a_plain_view(
+def _similarity_prior(
     evidence: Evidence, i_from_j: Homographies, outline: Outline
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return information (8,) and score (8,) of a map that is a similarity but for what the two sigmas allow."""
+    """Return information (8,) and score (8,) of the prior: a similarity, within the two sigmas."""
     linear = tangent_at(i_from_j, outline.centre)[:2, :2]
     squared = linear.T @ linear
     shears = np.array([(squared[0, 0] - squared[1, 1]) / 2, squared[0, 1]]) / np.trace(squared)
     tilts = outline.unit * i_from_j[2, :2] / (i_from_j[2] @ np.array([*outline.centre, 1.0]))
     information, score = np.zeros(8), np.zeros(8)
-    for first, offs, sigma in ((STRETCH_1, shears, SHEAR_SIGMA), (PERSPECTIVE_X, tilts, PERSPECTIVE_SIGMA)):
+    for first, deviations, sigma in ((STRETCH_1, shears, SHEAR_SIGMA), (PERSPECTIVE_X, tilts, PERSPECTIVE_SIGMA)):
         weight = SAME_NOISE * (evidence.spread / sigma) ** 2
         information[first : first + 2] = weight / outline.unit**2
-        score[first : first + 2] = weight * offs / outline.unit
+        score[first : first + 2] = weight * deviations / outline.unit
     return information, score
-
-
-TILES = 8
-"""A side: the frame is divided into so many tiles each way, whose evidence is kept apart."""
-
-LEAST_SPREAD = 0.05
-"""Of the residuals, in units of the features: where two frames agree better, rounding is left."""
-
-MEDIAN_OF_CHI2 = 2.366
-"""Of the sum of three squares, one for each feature."""
-
-TOLERANCE = 12.0
-"""The sum of a pixel's squared residuals, in units of their spread, at which it has a quarter of its weight."""
-
-SUMS = 49
-"""Of a tile: eight products by six, and the number of pixels."""
-
-ROWS = np.array([[3, 4, 1], [4, 5, 2], [1, 2, 0]])
-"""Where the products of (u, v, 1) with itself stand among the sums by 1, u, v, uu, uv, vv."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """The normal equations of an increment M (2, 3) of the map, row by row, of each tile of j.
+    """The normal equations of an increment M (2, 3) of the map, row by row, for each tile of j.
 
-    A point x of j moves by M ũ(x) pixels, where u(x) is x in units of the frame about its centre.
+    A point x of j moves by M ũ(x) pixels. u(x) is x in units of the frame about its centre.
     """
 
-    information: NDArray[np.float64]  # (tiles, 6, 6), by the slopes that both frames have
-    steepness: NDArray[np.float64]  # (tiles, 6, 6), by the mean of their slopes: noise adds to it
+    information: NDArray[np.float64]  # (tiles, 6, 6), from the slopes that both frames share
+    steepness: NDArray[np.float64]  # (tiles, 6, 6), from the mean of their slopes; noise increases it
     scores: NDArray[np.float64]  # (tiles, 6): the gradient of half the squared residuals
     shared: NDArray[np.float64]  # (tiles,): pixels that both frames show
     spread: float  # of the residuals of one feature
 
 
 def gather_evidence(template: Planes, warped: Planes) -> Evidence:
-    """Compare what j shows with what i shows as j would see it; pixels that disagree much count little."""
+    """Compare j with i warped to j; pixels with large residuals get small weights."""
     height, width = template.shape[1:]
     spread = _spread(template, warped)
     sums = np.zeros((TILES * TILES, SUMS))
@@ -163,9 +168,9 @@ def moves_of_points(at: Points) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=32)
 def moves_of_tiles(outline: Outline) -> NDArray[np.float64]:
-    """Return the increment M, row by row, that each direction of the basis is to each tile: (tiles, 8, 6).
+    """Return the increment M, row by row, of each tile for each direction of the basis: (tiles, 8, 6).
 
-    Within a tile perspective is an affine map: its tangent at the tile's centre.
+    Within a tile, perspective is approximated by its tangent at the tile's centre.
     """
     centres = tile_centres(outline)
     horizon = BASIS[:, 2, :2]
@@ -178,10 +183,10 @@ def moves_of_tiles(outline: Outline) -> NDArray[np.float64]:
 
 
 def _spread(template: Planes, warped: Planes) -> float:
-    """Return the typical residual of one feature, by the median over every fourth pixel each way."""
-    shown, seen = template[:, 1::4, 1::4], warped[:, 1::4, 1::4]
-    off = shown[:3] - seen[:3]
-    squared = np.einsum("cyx,cyx->yx", off, off)[(shown[3] * seen[3]) > 0]
+    """Return the typical residual of one feature, from the median over every fourth pixel each way."""
+    of_template, of_warped = template[:, 1::4, 1::4], warped[:, 1::4, 1::4]
+    residual = of_template[:3] - of_warped[:3]
+    squared = np.einsum("cyx,cyx->yx", residual, residual)[(of_template[3] * of_warped[3]) > 0]
     if len(squared) == 0:
         return 1.0
     return max(LEAST_SPREAD, math.sqrt(float(np.median(squared)) / MEDIAN_OF_CHI2))
@@ -189,7 +194,7 @@ def _spread(template: Planes, warped: Planes) -> float:
 
 @compiled_sums
 def _sum_tiles(template: Planes, warped: Planes, tightness: float, per_unit: float, sums: NDArray[np.float64]) -> None:
-    """Add up, by 1, u, v, uu, uv and vv, the products of the slopes of both (xx, xy, yy), of their mean, and residuals.
+    """Sum, by 1, u, v, uu, uv and vv, the products of both slopes (xx, xy, yy), of their mean, and with the residuals.
 
     The score takes the mean of the two frames' slopes (Malis' efficient second-order minimisation).
     """
@@ -198,40 +203,46 @@ def _sum_tiles(template: Planes, warped: Planes, tightness: float, per_unit: flo
     sharp, step = np.float32(tightness), np.float32(per_unit)
     half, third, quarter = np.float32(1 / 2), np.float32(1 / 3), np.float32(1 / 4)
     products = np.empty((8, inner), np.float32)
-    xx, xy, yy, mean_xx, mean_xy, mean_yy, off_x, off_y = products
+    xx, xy, yy, mean_xx, mean_xy, mean_yy, residual_x, residual_y = products
     weights, responses, both = np.empty((3, inner), np.float32)
     for y in range(1, height - 1):
-        in_field, in_sight = template[3, y, 1:-1], warped[3, y, 1:-1]
+        in_template, in_warped = template[3, y, 1:-1], warped[3, y, 1:-1]
         for x in range(inner):
-            both[x] = in_field[x] * in_sight[x]
+            both[x] = in_template[x] * in_warped[x]
         if both.max() == 0:
             continue
         products[:] = 0
         weights[:] = 0
         for c in range(3):
-            shown, seen = template[c, y], warped[c, y]
-            shown_above, shown_below = template[c, y - 1, 1:-1], template[c, y + 1, 1:-1]
-            seen_above, seen_below = warped[c, y - 1, 1:-1], warped[c, y + 1, 1:-1]
-            # Two loops: of too many arrays at once the compiler cannot tell that they are apart, and goes one by one.
+            of_template, of_warped = template[c, y], warped[c, y]
+            template_above, template_below = template[c, y - 1, 1:-1], template[c, y + 1, 1:-1]
+            warped_above, warped_below = warped[c, y - 1, 1:-1], warped[c, y + 1, 1:-1]
+            # Two loops: with too many arrays at once the compiler cannot exclude aliasing, and does not vectorise.
             for x in range(inner):
-                shown_x, shown_y = half * (shown[x + 2] - shown[x]), half * (shown_below[x] - shown_above[x])
-                seen_x, seen_y = half * (seen[x + 2] - seen[x]), half * (seen_below[x] - seen_above[x])
-                xx[x] += shown_x * seen_x
-                xy[x] += half * (shown_x * seen_y + shown_y * seen_x)
-                yy[x] += shown_y * seen_y
+                template_x, template_y = (
+                    half * (of_template[x + 2] - of_template[x]),
+                    half * (template_below[x] - template_above[x]),
+                )
+                warped_x, warped_y = (
+                    half * (of_warped[x + 2] - of_warped[x]),
+                    half * (warped_below[x] - warped_above[x]),
+                )
+                xx[x] += template_x * warped_x
+                xy[x] += half * (template_x * warped_y + template_y * warped_x)
+                yy[x] += template_y * warped_y
             for x in range(inner):
-                off = seen[x + 1] - shown[x + 1]
-                slope_x = quarter * (shown[x + 2] - shown[x] + seen[x + 2] - seen[x])
-                slope_y = quarter * (shown_below[x] - shown_above[x] + seen_below[x] - seen_above[x])
+                residual = of_warped[x + 1] - of_template[x + 1]
+                slope_x = quarter * (of_template[x + 2] - of_template[x] + of_warped[x + 2] - of_warped[x])
+                slope_y = quarter * (template_below[x] - template_above[x] + warped_below[x] - warped_above[x])
                 mean_xx[x] += slope_x * slope_x
                 mean_xy[x] += slope_x * slope_y
                 mean_yy[x] += slope_y * slope_y
-                off_x[x] += slope_x * off
-                off_y[x] += slope_y * off
-                weights[x] += off * off
+                residual_x[x] += slope_x * residual
+                residual_y[x] += slope_y * residual
+                weights[x] += residual * residual
         for x in range(inner):
             weight = np.float32(1) / (np.float32(1) + sharp * weights[x])
-            # How a score changes with its residuals: less than by its weight, which falls as they grow.
+            # The derivative of a weighted residual is below the weight, because the weight falls as residuals grow.
             responses[x] = both[x] * weight**3 * (np.float32(1) - sharp * weights[x] * third)
             weights[x] = both[x] * weight * weight
         v = (y - (height - 1) / 2) * per_unit

@@ -1,4 +1,7 @@
-"""Register two frames by all of their pixels: landmarks with an honest σ, or the reason why not."""
+"""Register two frames by all of their pixels: landmarks with a realistic σ, or the reason why not.
+
+`register` does all of it. `descend` searches from the coarsest level to the finest.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from smalti.geometry.outline import Outline
 from smalti.records import Answer, Expectation, Homographies, Landmarks, Pair, Points
 from smalti.registration.alignment import Fit, align
 from smalti.registration.feature_pyramid import Prepared, prepare, tangent_at
-from smalti.registration.pose_search import find_places
+from smalti.registration.pose_search import find_poses
 from smalti.registration.precision import Likeness, compare_with_chance, estimate_sigmas, share_information
 from smalti.registration.robust_fit import FitSettings, find_fault
 
@@ -28,20 +31,40 @@ GRID = 9
 ANYWHERE = Expectation(np.eye(3), math.inf)
 
 FEWEST = 12
-"""Landmarks: of so many on the grid, never all lie on one line."""
+"""Fewest landmarks: 12 points of the grid never all lie on one line."""
 
 NUDGE = np.array([[1.0, 0.0, 4.0], [0.0, 1.0, -3.0], [0.0, 0.0, 1.0]])
-"""By which the way back starts beside the way forth, in pixels: a place that is right draws it in."""
+"""Offset of the backward alignment's start, in pixels: at the right pose the alignment converges all the same."""
+
+SMALLEST_SEARCHED = 40
+"""Pixels a side of the searched level: a coarser one does not distinguish poses."""
+
+SMALLEST_COMPARED = 150
+"""Pixels a side of the level at which likeness is measured: it has enough pixels, and less noise than a finer one."""
+
+POSES = 8
+"""Poses that are refined, unless one of the first is clear."""
+
+CLEAR, HOPELESS = 8.0, 6.0
+"""Standard deviations above chance, one level below the searched one.
+
+Above the first, no other pose is refined. Below the second, no finer level is used. Hardly any wrong pose reaches the
+second; few right ones miss the first."""
+
+SAME_POSE = 1.0
+"""Pixels of the searched level, at the corners: nearer poses would converge to the same map."""
+
+COARSE_ROUNDS, FINE_ROUNDS = 10, 8
 
 
 @dataclass(frozen=True, slots=True)
 class DenseSettings:
-    """When an alignment is accepted."""
+    """Thresholds for accepting an alignment."""
 
-    least_shared: float = 0.15  # of the smaller field of view
-    least_excess: float = 9.0  # of likeness over chance, in standard deviations: frames of two places reach 6
+    least_shared: float = 0.15  # share of the smaller field of view
+    least_excess: float = 9.0  # likeness over chance, in standard deviations: frames of two places reach 6
     least_likeness: float = 0.3  # a correlation: frames of two places reach 0.22, a map that is half right 0.26
-    largest_disagreement_px: float = 1.5  # of the maps forth and back
+    largest_disagreement_px: float = 1.5  # between the maps forth and back
     largest_sigma_px: float = 3.0  # of a coordinate of a mapped point
     plausible: FitSettings = field(default_factory=FitSettings)
 
@@ -53,10 +76,10 @@ def register(
     expected: Sequence[Expectation],
     settings: DenseSettings | None = None,
 ) -> Answer:
-    """Say yes with landmarks of the map found near one of the expected ones, or no and why.
+    """Answer yes with landmarks of a map near one of the expected ones, or no with the reason.
 
-    Expectations that no camera makes are passed over: between parts that only a guess joins, anything may come out.
-    Where none is left, the frames are looked for anywhere.
+    Implausible expectations are skipped: between parts that only a guess joins, any map may come out. If none is left,
+    all relative positions are searched.
     """
     settings = settings or DenseSettings()
     if not expected:
@@ -98,7 +121,7 @@ def register(
 
 
 def _plausible(expected: Sequence[Expectation], outline: Outline, settings: FitSettings) -> list[Expectation]:
-    """Return the expectations that a camera may make, (3, 3), without their perspective where only that is at fault."""
+    """Return the plausible expectations, (3, 3); without their perspective if only that is implausible."""
     found = []
     for known in expected:
         whole = square(known.i_from_j) if known.i_from_j.shape == (2, 3) else known.i_from_j
@@ -130,28 +153,9 @@ def _spread_points(overlap: NDArray[np.bool_]) -> Points:
     return np.column_stack([np.broadcast_to(axis, inside.shape)[inside] for axis in (x, y[:, None])]).astype(np.float64)
 
 
-SMALLEST_SEARCHED = 40
-"""Pixels a side of the level that is searched: a coarser one no longer tells places apart."""
-
-SMALLEST_JUDGED = 150
-"""The same of the level at which likeness is judged: it has enough pixels, and less noise than a finer one."""
-
-PLACES = 8
-"""Looked at closely, unless one of the first is clear."""
-
-CLEAR, HOPELESS = 8.0, 6.0
-"""Standard deviations above chance, one level below the searched one: no other place is looked at; no finer level is.
-Of places where the frames do not coincide hardly one reaches the second, of those where they do few miss the first."""
-
-SAME_PLACE = 1.0
-"""Pixels of the searched level, at the corners: nearer ones would end at the same map."""
-
-COARSE_ROUNDS, FINE_ROUNDS = 10, 8
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Descent:
-    """Where the search ended: at the finest level, or where it became hopeless."""
+    """The result of the search: at the finest level, or at the level where it became hopeless."""
 
     fit: Fit
     level: int  # of the fit
@@ -159,19 +163,19 @@ class Descent:
 
 
 def descend(in_i: Prepared, in_j: Prepared, expected: Sequence[Expectation], least_shared: float) -> Descent | None:
-    """Find the best map near the expected ones; None where the frames cannot share `least_shared` of a field."""
+    """Find the best map near the expected ones; None if the frames cannot share `least_shared` of a field."""
     coarse = _coarsest_level(in_i, in_j, SMALLEST_SEARCHED)
     finer = max(coarse - 1, 0)
-    judged = min(_coarsest_level(in_i, in_j, SMALLEST_JUDGED), max(finer - 1, 0))
+    compared = min(_coarsest_level(in_i, in_j, SMALLEST_COMPARED), max(finer - 1, 0))
     at_level = [Expectation(scale_map(known.i_from_j, -coarse), known.sigma_px / 2**coarse) for known in expected]
     height, width = in_j.levels[coarse].shape[:2]
     corners = Outline.of_pixels(width, height).corners
     best: Descent | None = None
     tried: list[Points] = []
-    for place in find_places(in_i.levels[coarse], in_j.levels[coarse], at_level, PLACES, least_shared):
-        rough = align(in_i.levels[coarse], in_j.levels[coarse], place.i_from_j, SIMILARITY, COARSE_ROUNDS)
+    for pose in find_poses(in_i.levels[coarse], in_j.levels[coarse], at_level, POSES, least_shared):
+        rough = align(in_i.levels[coarse], in_j.levels[coarse], pose.i_from_j, SIMILARITY, COARSE_ROUNDS)
         ends = apply_map(rough.i_from_j, corners)
-        if any(np.abs(ends - other).max() < SAME_PLACE for other in tried):
+        if any(np.abs(ends - other).max() < SAME_POSE for other in tried):
             continue
         tried.append(ends)
         start = scale_map(rough.i_from_j, coarse - finer)
@@ -187,13 +191,13 @@ def descend(in_i: Prepared, in_j: Prepared, expected: Sequence[Expectation], lea
     for level in range(finer, -1, -1):
         start = scale_map(fit.i_from_j, 0 if level == finer else 1)
         fit = align(in_i.levels[level], in_j.levels[level], start, PROJECTIVE, FINE_ROUNDS)
-        if level == judged:
+        if level == compared:
             likeness = compare_with_chance(fit.template, fit.warped)
     return Descent(fit, 0, likeness)
 
 
 def scale_map(i_from_j: Homographies, levels: int) -> Homographies:
-    """Return a map (3, 3) in the pixels of so many finer levels."""
+    """Convert a map (3, 3) to the pixels of a level that is finer by `levels`."""
     scaled = np.array(i_from_j, dtype=np.float64)
     scaled[:2, 2] *= math.pow(2.0, levels)
     scaled[2, :2] *= math.pow(2.0, -levels)
@@ -201,6 +205,6 @@ def scale_map(i_from_j: Homographies, levels: int) -> Homographies:
 
 
 def _coarsest_level(in_i: Prepared, in_j: Prepared, side: int) -> int:
-    """Return the coarsest level whose sides are that long; if none are, the finest."""
+    """Return the coarsest level with sides of at least this length; if there is none, the finest."""
     sides = [min(*a.shape[:2], *b.shape[:2]) for a, b in zip(in_i.levels, in_j.levels, strict=False)]
     return max((level for level, shortest in enumerate(sides) if shortest >= side), default=0)

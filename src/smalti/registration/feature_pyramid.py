@@ -1,4 +1,4 @@
-"""A frame as dense registration uses it: features that do not depend on light, at every resolution, and their warp."""
+"""Compute light-independent features of a frame at every resolution (`prepare`), and warp them (`warp`)."""
 
 from __future__ import annotations
 
@@ -15,36 +15,46 @@ from smalti.errors import UsageError
 from smalti.records import Homographies, Points
 
 UNIT = 127.0
-"""Stored for a feature of 1."""
+"""Stored value of a feature of 1."""
 
 SMALLEST_SIDE = 24
 """Of the coarsest level, in its pixels."""
 
 SMOOTHING = 1.2
-"""Of the frame, in pixels: noise, and what compression leaves, is finer."""
+"""Standard deviation of the frame's blur, in pixels: it removes noise and compression artefacts."""
 
 COARSE_SMOOTHING = 0.7
 NEIGHBOURHOODS = (21, 15, 11, 7)
-"""Pixels of a level, finest first, over which light counts as even: its mean and its contrast are taken out. Coarse
-levels have few pixels, and tell places apart by those that differ from their neighbours."""
+"""Side of the neighbourhood, in pixels of a level, finest first. Its mean and contrast are removed as light.
+
+Coarse levels have few pixels. They distinguish places by pixels that differ from their neighbours."""
 
 NOISE = 1.5
-"""Grey levels: what varies less is not blown up to full contrast. Halved with every level, as averages are."""
+"""Grey levels: weaker variations are not amplified to full contrast. Halved with every level, as averages are."""
 
 FLAT = 0.02
-"""Contrasts a pixel: a slope that is too small to have a direction."""
+"""Contrasts per pixel: smaller slopes have no direction."""
+
+LEAST_DEPTH = 0.1
+"""Share of the projective depth at the frame's centre: points below it, or behind the camera, are not visible."""
 
 Level: TypeAlias = NDArray[np.int8]
 """(h, w, 4): features of UNIT at most."""
 
+Planes: TypeAlias = NDArray[np.float32]
+"""(4, h, w): the features of a level in their own units, and 1 inside the field of view, 0 outside."""
+
+Pixels: TypeAlias = NDArray[np.float32]
+"""(h, w, 4): the same, with the features of a pixel side by side."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """The features of a frame, finest level first; a level has half the pixels a side of the one before.
+    """The features of a frame, finest level first; each level has half the pixels a side of the one before.
 
     Pixel (x, y) of level k has its centre at (2ᵏ x, 2ᵏ y) of the frame. The last axis of a level holds x and y of the
-    gradient's direction (shorter than 1 where the frame is flat), the locally normalised intensity, and UNIT inside
-    the field of view, 0 outside.
+    gradient's direction (shorter than 1 where the frame is flat), the locally normalised intensity, and UNIT inside the
+    field of view, 0 outside.
     """
 
     levels: tuple[Level, ...]
@@ -74,7 +84,7 @@ def prepare(gray: NDArray[np.uint8], mask: NDArray[np.bool_] | None = None) -> P
 def _features(
     light: NDArray[np.float32], shown: NDArray[np.float32], smoothing: float, noise: float, side: int
 ) -> Level:
-    """Return a level (h, w, 4); `light` is multiplied by how much of a pixel is `shown`."""
+    """Return a level (h, w, 4); `light` is multiplied by `shown`, the share of each pixel inside the mask."""
     smooth_shown = _smooth(shown, smoothing)
     smooth = _divide(_smooth(light, smoothing), smooth_shown)
     inside = (smooth_shown > 0.5).astype(np.float32)
@@ -83,21 +93,21 @@ def _features(
     flat = smooth - mean
     contrast = _divide(_mean(flat * flat * inside, side), share)
     intensity = flat / np.sqrt(contrast + np.float32(noise**2))
-    # Slopes of what is left when the light is taken out: those of the light point to the same side in every frame.
+    # Slopes without the light: slopes of the light point the same way in every frame.
     along_x = cv2.Sobel(intensity, cv2.CV_32F, 1, 0, ksize=3, scale=1 / 8)
     along_y = cv2.Sobel(intensity, cv2.CV_32F, 0, 1, ksize=3, scale=1 / 8)
     slope = along_x * along_x + along_y * along_y
     edges = np.asarray(cv2.erode(inside, np.ones((3, 3), np.uint8)), dtype=np.float32)
     usual = _divide(_mean(slope * edges, side), _mean(edges, side))
     length = np.sqrt(slope + usual + np.float32(FLAT**2))
-    intensity /= np.sqrt(1 + (intensity / 2) ** 2)  # highlights count as bright, not as more than that
+    intensity /= np.sqrt(1 + (intensity / 2) ** 2)  # limits highlights
     level = np.empty((*shown.shape, 4), dtype=np.int8)
     level[..., 0] = np.rint(UNIT * along_x / length)
     level[..., 1] = np.rint(UNIT * along_y / length)
     level[..., 2] = np.rint(UNIT / 2 * intensity)
     field = np.zeros((shown.shape[0] + 2, shown.shape[1] + 2), dtype=np.uint8)
     field[1:-1, 1:-1] = shown > 0.5
-    # Along the rim neighbourhoods are cut short, and what is taken for their light is not.
+    # At the rim, neighbourhoods are cut off, and their estimate of the light is wrong.
     level[..., 3] = UNIT * cv2.erode(field, _disc(max(2, side // 2 - 2)))[1:-1, 1:-1]
     return level
 
@@ -107,7 +117,7 @@ def _smooth(values: NDArray[np.float32], sigma: float) -> NDArray[np.float32]:
 
 
 def _divide(sums: NDArray[np.float32], shares: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return means of what is inside, 0 where nothing is."""
+    """Return the means over what is inside, 0 where nothing is."""
     return np.asarray(sums / np.maximum(shares, np.float32(1e-6)), dtype=np.float32)
 
 
@@ -123,13 +133,6 @@ def _disc(radius: int) -> NDArray[np.uint8]:
     return np.asarray(cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * radius + 1, 2 * radius + 1)), dtype=np.uint8)
 
 
-Planes: TypeAlias = NDArray[np.float32]
-"""(4, h, w): the features of a level in their own units, and 1 inside the field of view, 0 outside."""
-
-Pixels: TypeAlias = NDArray[np.float32]
-"""(h, w, 4): the same, with the features of a pixel side by side."""
-
-
 def planes_of(level: Level) -> Planes:
     """Return a level as planes."""
     return np.ascontiguousarray(np.moveaxis(level, 2, 0), dtype=np.float32) * np.float32(1 / UNIT)
@@ -140,12 +143,8 @@ def pixels_of(level: Level) -> Pixels:
     return level * np.float32(1 / UNIT)
 
 
-LEAST_DEPTH = 0.1
-"""Of the frame's centre: what a map moves farther away than ten times that, or behind the camera, is not seen."""
-
-
 def warp(in_i: Pixels, i_from_j: Homographies, height: int, width: int) -> Planes:
-    """Return what j, (height, width), would see of i, interpolated; directions turn with the map (3, 3)."""
+    """Return i as j, (height, width), would show it, interpolated; gradient directions turn with the map (3, 3)."""
     depth = i_from_j[2] @ np.array([(width - 1) / 2, (height - 1) / 2, 1.0])
     warped = np.zeros((4, height, width), dtype=np.float32)
     _warp(in_i, np.ascontiguousarray(i_from_j / depth, dtype=np.float64), warped)
@@ -153,7 +152,7 @@ def warp(in_i: Pixels, i_from_j: Homographies, height: int, width: int) -> Plane
 
 
 def tangent_at(i_from_j: Homographies, point: Points) -> Homographies:
-    """Return the affine map (3, 3) that a map (3, 3) is next to a point (2,) of j."""
+    """Return the affine map (3, 3) that approximates a map (3, 3) near a point (2,) of j."""
     x, y, depth = i_from_j @ np.array([*point, 1.0])
     at = np.array([x, y]) / depth
     linear = (i_from_j[:2, :2] - np.outer(at, i_from_j[2, :2])) / depth
@@ -164,10 +163,10 @@ def tangent_at(i_from_j: Homographies, point: Points) -> Homographies:
 
 @compiled
 def _columns_inside(i_from_j: Homographies, y: int, width: int, height: int, columns: int) -> tuple[int, int]:
-    """Return the columns of row y, first and one behind the last, that fall between pixels of i."""
+    """Return the columns of row y, first and one after the last, that fall between pixels of i."""
     first, last = 0.0, columns - 1.0
     slope, at = i_from_j[:, 0], i_from_j[:, 1] * y + i_from_j[:, 2]
-    # Multiplied by the depth, which is positive, all limits are linear: rise · x + least ≥ 0.
+    # After multiplication by the depth, which is positive, all limits are linear: rise · x + least ≥ 0.
     for limit in range(5):
         axis = limit // 2
         rise, least = slope[axis], at[axis]
@@ -190,7 +189,7 @@ def _columns_inside(i_from_j: Homographies, y: int, width: int, height: int, col
 
 @compiled
 def _turn(i_from_j: Homographies, x: float, y: float) -> tuple[float, float]:
-    """Return cosine and sine of the angle by which a map turns what is next to a point of j."""
+    """Return cosine and sine of the angle by which a map rotates the neighbourhood of a point of j."""
     depth = i_from_j[2, 0] * x + i_from_j[2, 1] * y + i_from_j[2, 2]
     at_x = (i_from_j[0, 0] * x + i_from_j[0, 1] * y + i_from_j[0, 2]) / depth
     at_y = (i_from_j[1, 0] * x + i_from_j[1, 1] * y + i_from_j[1, 2]) / depth
@@ -203,7 +202,7 @@ def _turn(i_from_j: Homographies, x: float, y: float) -> tuple[float, float]:
 @compiled_sums
 def _warp(in_i: Pixels, i_from_j: Homographies, warped: Planes) -> None:
     height, width = in_i.shape[:2]
-    # One address and unsigned steps from it: then the four features of a pixel are read and weighed at once.
+    # One address and unsigned offsets: the compiler then reads and weights the four features of a pixel at once.
     flat, right, down = in_i.reshape(-1), np.uint32(4), np.uint32(4 * width)
     one, two, three = np.uint32(1), np.uint32(2), np.uint32(3)
     step_x, step_y, step_z = np.float32(i_from_j[0, 0]), np.float32(i_from_j[1, 0]), np.float32(i_from_j[2, 0])
@@ -212,7 +211,7 @@ def _warp(in_i: Pixels, i_from_j: Homographies, warped: Planes) -> None:
         start_x = np.float32(i_from_j[0, 0] * begin + i_from_j[0, 1] * y + i_from_j[0, 2])
         start_y = np.float32(i_from_j[1, 0] * begin + i_from_j[1, 1] * y + i_from_j[1, 2])
         start_z = np.float32(i_from_j[2, 0] * begin + i_from_j[2, 1] * y + i_from_j[2, 2])
-        # Within a row the angle changes by a few degrees: a straight line from one end to the other will do.
+        # Within a row the angle changes by a few degrees: interpolate linearly from one end to the other.
         (cosine, sine), (last_cosine, last_sine) = _turn(i_from_j, begin, y), _turn(i_from_j, end, y)
         first_c, first_s = np.float32(cosine), np.float32(sine)
         step_c = np.float32((last_cosine - cosine) / max(end - begin, 1))

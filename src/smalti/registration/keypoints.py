@@ -14,20 +14,23 @@ from smalti.records import Points
 PIXELS_PER_KEYPOINT = 300
 FEWEST_WANTED = 1000
 MOST_WANTED = 4000
-"""Keypoints wanted of a frame: by its area, so that a narrow strip that two frames share still holds some."""
+"""Keypoints wanted of a frame, by its area: a narrow strip that two frames share then still has some."""
 
 LEAST_CONTRAST = 0.01
-"""Lower than customary: the strongest are kept anyway, and a dull frame shall have its share."""
+"""Lower than usual: only the strongest keypoints are kept anyway, and low-contrast frames need some too."""
 
 DESCRIPTOR_LEVELS = 255
+
+LARGEST_RATIO = 0.8
+"""Largest ratio of the best distance to the second best: of two similar candidates, neither is accepted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Keypoints:
-    """Points of a frame, strongest first, with what they look like."""
+    """Points of a frame, strongest first, with their descriptors."""
 
     points: NDArray[np.float32]  # (n, 2), pixels
-    descriptors: NDArray[np.uint8]  # (n, 128): root-SIFT, length 1 being DESCRIPTOR_LEVELS
+    descriptors: NDArray[np.uint8]  # (n, 128): root-SIFT; length 1 is DESCRIPTOR_LEVELS
     strengths: NDArray[np.float32]  # (n,)
 
     def __len__(self) -> int:
@@ -35,7 +38,7 @@ class Keypoints:
 
     @property
     def unit_descriptors(self) -> NDArray[np.float32]:
-        """(n, 128): of length 1, to rounding."""
+        """(n, 128): of length 1, up to rounding."""
         return self.descriptors.astype(np.float32) / np.float32(DESCRIPTOR_LEVELS)
 
 
@@ -51,7 +54,7 @@ def find_keypoints(gray: NDArray[np.uint8], mask: NDArray[np.bool_] | None = Non
     found, descriptors = detector.detectAndCompute(gray, shown)
     if not found:
         return NO_KEYPOINTS
-    # OpenCV returns every orientation of the last ones: more than asked, and their order depends on its threads.
+    # OpenCV returns every orientation of the last keypoints: more than wanted, in an order that depends on its threads.
     points = np.array([keypoint.pt for keypoint in found], dtype=np.float32)
     strengths = np.array([keypoint.response for keypoint in found], dtype=np.float32)
     angles = np.array([keypoint.angle for keypoint in found], dtype=np.float32)
@@ -62,12 +65,8 @@ def find_keypoints(gray: NDArray[np.uint8], mask: NDArray[np.bool_] | None = Non
     return Keypoints(points[order], rooted, strengths[order])
 
 
-LARGEST_RATIO = 0.8
-"""The second best must be farther than the best by this factor: of two that look alike, neither is accepted."""
-
-
 def match_keypoints(in_i: Keypoints, in_j: Keypoints) -> tuple[Points, Points]:
-    """Return points (n, 2) of i and of j that are each other's nearest by a margin."""
+    """Return points (n, 2) of i and of j that are mutual nearest neighbours by a margin."""
     if len(in_i) < 2 or len(in_j) < 2:
         return np.empty((0, 2)), np.empty((0, 2))
     similarity = in_i.unit_descriptors @ in_j.unit_descriptors.T
@@ -85,7 +84,7 @@ def _nearest(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
     """Return the column of every row's largest entry, its second largest entry, and the row of every column's largest.
 
-    One pass over the matrix: it is large, and a pass along the columns alone takes longer than computing it.
+    It takes one pass, because the matrix is large: a pass along the columns takes longer than computing the matrix.
     """
     rows, columns = similarity.shape
     best_column = np.zeros(rows, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""How exact an alignment is, and how much better than chance the two frames agree."""
+"""Estimate how precise an alignment is, and how much more alike the two frames are than by chance."""
 
 from __future__ import annotations
 
@@ -17,47 +17,55 @@ from smalti.registration.alignment import Fit, moves_of_points, moves_of_tiles, 
 from smalti.registration.feature_pyramid import Planes
 
 FLOOR = 0.02
-"""Pixels of the level: what interpolation alone gets wrong."""
+"""Pixels of the level: the error of interpolation alone."""
 
 COMMON = 1.4
-"""What the scatter of tiles does not show: errors that they have in common (light that moves with the scope, bends of
-higher degree), and that noise flattens the peak on which the map sits by more than the slopes tell. Measured on the
-synthetic endoscope (`benchmarks/dense.py`), the only number here that was."""
+"""Factor on the standard deviation, for what the scatter of tiles does not show.
+
+Tiles have errors in common: light that moves with the scope, deformation of higher degree. And noise flattens the peak
+of likeness by more than the slopes tell. This number was measured on the synthetic endoscope (`benchmarks/dense.py`).
+The other ones here were not."""
 
 TILES_TO_BEND = 24
-"""Tiles that both frames show, from which on the scene's bending can be told from noise: it has twelve parameters."""
+"""Fewest shared tiles that separate the scene's bending, which has twelve parameters, from noise."""
 
 SHIFT = np.array([2, 5])
 """The shift of x and that of y among the increments of a map."""
 
 SHARING_ROUNDS = 50
-"""After which a map fitted to the landmarks is as uncertain at each of them as it should be, to about a tenth."""
+"""Rounds until the map fitted to the landmarks has the wanted uncertainty at each of them, to about a tenth."""
+
+NEAREST, FARTHEST = 5, 0.35
+"""Range of the shifted copies' distance: from pixels of the level, to a share of its shorter side."""
+
+LEAST_SHARE = 0.5  # of the overlap that a copy has to show
+FEWEST = 100  # shifted copies
 
 
 def estimate_sigmas(fit: Fit, points_j: Points) -> NDArray[np.float64]:
     """Return the standard deviation of each coordinate of mapped points (n, 2): (n,), pixels of the level.
 
-    Two parts. The spread of an M-estimate: the sandwich of information and scores, summed over tiles, so that residuals
-    may be related as they please within a tile, and larger in one than in another; it is larger where the frames have
-    little texture. And what no map of a plane can follow, relief and deformation: the part of second degree that tiles
-    agree on, beyond its own noise.
+    It has two parts. The first is the spread of an M-estimate: the sandwich of information and scores, summed over
+    tiles. So residuals may be correlated within a tile, and larger in one tile than in another. This part is larger
+    where the frames have little texture. The second part is what no map of a plane can follow, relief and deformation:
+    the part of second degree that the tiles agree on, beyond its own noise.
     """
     height, width = fit.template.shape[1:]
     outline = Outline.of_pixels(width, height)
     at = apply(outline.unit_from_pixels, points_j)
     evidence = fit.evidence
-    seen = evidence.shared > 0
-    moves = moves_of_tiles(outline)[seen]
-    information = moves @ evidence.information[seen] @ np.swapaxes(moves, 1, 2)
-    noise = _covariance(information, np.einsum("nka,na->nk", moves, evidence.scores[seen]))
+    shared = evidence.shared > 0
+    moves = moves_of_tiles(outline)[shared]
+    information = moves @ evidence.information[shared] @ np.swapaxes(moves, 1, 2)
+    noise = _covariance(information, np.einsum("nka,na->nk", moves, evidence.scores[shared]))
     variances = _variances(_moves_in_i(fit.i_from_j, points_j, outline), noise)
-    if seen.sum() >= TILES_TO_BEND:
-        bases = _bends(tile_centres(outline)[seen])
-        # By the mean slopes, as a tile whose frames disagree has no positive information by the common ones.
+    if shared.sum() >= TILES_TO_BEND:
+        bases = _bends(tile_centres(outline)[shared])
+        # Use the mean slopes: by the common slopes, a tile whose frames disagree has no positive information.
         of_scene = np.trace(evidence.information.sum(axis=0)) / np.trace(evidence.steepness.sum(axis=0))
-        of_shift = of_scene * evidence.steepness[seen][:, SHIFT[:, None], SHIFT]
+        of_shift = of_scene * evidence.steepness[shared][:, SHIFT[:, None], SHIFT]
         information = np.einsum("npa,npq,nqb->nab", bases, of_shift, bases)
-        scores = np.einsum("npa,np->na", bases, evidence.scores[seen][:, SHIFT])
+        scores = np.einsum("npa,np->na", bases, evidence.scores[shared][:, SHIFT])
         bend = np.linalg.lstsq(information.sum(axis=0), scores.sum(axis=0), rcond=1e-9)[0]
         bending = np.mean(_variances(_bends(at), np.outer(bend, bend) - _covariance(information, scores)))
         variances += max(0.0, float(bending)) * np.linalg.det(_slopes(fit.i_from_j, points_j))
@@ -65,11 +73,12 @@ def estimate_sigmas(fit: Fit, points_j: Points) -> NDArray[np.float64]:
 
 
 def share_information(fit: Fit, points_j: Points, sigmas: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a σ (n,) for each of n independent landmarks, that together fix the map as well as it is known.
+    """Return a σ (n,) for each of n independent landmarks, so that together they determine the map as well as it is
+    known.
 
-    A map fitted to the landmarks is then uncertain by `sigmas` (n,) where they are. Their information w = 1/σ² is found
-    as that of a D-optimal design is: it starts at 4/n of what is known of the place, as a coordinate has four of the
-    eight parameters, and is multiplied by how much too uncertain the fitted map is there.
+    A map fitted to the landmarks is then uncertain by `sigmas` (n,) at them. Their information w = 1/σ² is found like
+    that of a D-optimal design. It starts at 4/n of the known information, as a coordinate has four of the eight
+    parameters. Each round multiplies it by the ratio of the fitted map's variance to the wanted one.
     """
     height, width = fit.template.shape[1:]
     moves = _moves_in_i(fit.i_from_j, points_j, Outline.of_pixels(width, height))
@@ -116,37 +125,30 @@ def _bends(at: Points) -> NDArray[np.float64]:
     return moves.reshape(len(at), 2, -1)
 
 
-NEAREST, FARTHEST = 5, 0.35
-"""Shifted copies: pixels of the level that they are away at least, and share of its shorter side at most."""
-
-LEAST_SHARE = 0.5  # of the overlap that a copy has to show
-FEWEST = 100
-
-
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """How alike two frames are where they coincide."""
+    """How alike two frames are under a map."""
 
     correlation: float  # of their features, -1 to 1
-    excess: float  # over that of shifted copies, in standard deviations
+    excess: float  # over the correlation of shifted copies, in standard deviations
 
 
-NONE = Likeness(0.0, 0.0)
+NO_LIKENESS = Likeness(0.0, 0.0)
 
 
 def compare_with_chance(template: Planes, warped: Planes) -> Likeness:
-    """Compare what j shows with what it would see of i, and with copies of the latter that are shifted.
+    """Compare j with i warped to j, and with shifted copies of the latter.
 
-    Copies of the same overlap that are shifted by more than the detail in it show what likeness is worth in frames
-    like these: with stripes, or with little detail, much less than with fine grain.
+    Copies that are shifted by more than the size of the detail show what likeness arises by chance in such frames: much
+    more with stripes or little detail than with fine grain.
     """
     height, width = template.shape[1:]
     farthest = int(FARTHEST * min(height, width))
     overlap = template[3] * warped[3]
     energy = float((template[:3] ** 2 * overlap).sum()) * float((warped[:3] ** 2 * overlap).sum())
     if energy == 0:
-        return NONE
-    # Of j only the overlap is compared, so that all copies are compared with the same part of it.
+        return NO_LIKENESS
+    # Mask j to the overlap, so that all copies are compared with the same part of it.
     sides = (next_fast_len(height + farthest, True), next_fast_len(width + farthest, True))
     product = rfft2(warped * warped[3], sides) * np.conj(rfft2(template * overlap, sides))
     common, shared = irfft2(np.stack([product[:3].sum(axis=0), product[3]]), sides)
@@ -154,8 +156,8 @@ def compare_with_chance(template: Planes, warped: Planes) -> Likeness:
     away = np.hypot(rows[:, None], columns)
     copies = (away >= NEAREST) & (away <= farthest) & (shared > LEAST_SHARE * shared[0, 0])
     if copies.sum() < FEWEST:
-        return NONE
-    # A sum over fewer pixels scatters less.
+        return NO_LIKENESS
+    # A sum over fewer pixels scatters less, so normalise it.
     chance = common[copies] / np.sqrt(shared[copies])
     excess = (common[0, 0] / np.sqrt(shared[0, 0]) - chance.mean()) / chance.std()
     return Likeness(float(common[0, 0]) / math.sqrt(energy), float(excess))

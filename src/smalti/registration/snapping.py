@@ -1,4 +1,4 @@
-"""A point that was clicked in one frame, found in another to a tenth of a pixel by what surrounds it."""
+"""Find a point clicked in one frame in another frame, to a tenth of a pixel, by correlating its surroundings."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from scipy.ndimage import map_coordinates, spline_filter
 from smalti.records import Points, Transforms
 
 HALF_SIDES = (15, 20, 25, 30)
-"""Of the patch around the point: larger where a smaller one shows too little."""
+"""Of the patch around the point. The smallest one with enough detail is used."""
 
 SMOOTHING = 0.8
-"""Of both frames before they are sampled, in pixels: detail at the limit of the resolution changes with the grid."""
+"""Standard deviation of both frames' blur, in pixels: finer detail changes with the sampling grid."""
 
-LEAST_SHARE = 0.6  # of the patch that both frames have to show
-LEAST_SLOPE = 1.0  # grey levels a pixel, RMS, in the direction in which the patch varies least
-LEAST_RATIO = 0.15  # of that slope to the steepest: less is a line
+LEAST_SHARE = 0.6  # share of the patch that both frames have to show
+LEAST_SLOPE = 1.0  # grey levels per pixel, RMS, in the direction in which the patch varies least
+LEAST_RATIO = 0.15  # of that slope to the steepest: a smaller one means a line
 LEAST_CORRELATION = 0.82
-LARGEST_RIVALRY = 0.6  # of the best place's unlikeness to that of the next
+LARGEST_RIVALRY = 0.6  # ratio of 1 - correlation of the best candidate to that of the next
 LARGEST_STRETCH = 4.0  # of one frame in the other
-CANDIDATES, BELOW_BEST = 3, 0.3  # places looked at closely, and by how much less they may correlate before that
-APART, LARGEST_WALK = 3.0, 5.0  # places nearer to each other are one; from a place on the grid to the exact one
+CANDIDATES, BELOW_BEST = 3, 0.3  # refined candidates, and by how much less they may correlate before that
+APART, LARGEST_WALK = 3.0, 5.0  # nearer candidates are one; longest way from the grid to the exact position
 ROUNDS, SETTLED = 15, 0.01
-ROUNDS_OF_HOPE, HOPELESS = 4, 0.5  # a correlation that is still so low will not get there
-DISTORTION_SIGMA = 0.05  # of the map that is given
-NOISE_AREA = 6.0  # pixels that share their noise after the smoothing: n of them tell what n/6 would
+ROUNDS_BEFORE_HOPELESS, HOPELESS = 4, 0.5  # a correlation that is still so low will not converge
+DISTORTION_SIGMA = 0.05  # of the given map
+NOISE_AREA = 6.0  # pixels that share their noise after the blur: n of them count as n/6
 LEAST_SIGMA, LARGEST_SIGMA = 0.02, 0.27
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snap:
-    """Where the point is, in pixels of the moving frame; or where it was looked for, and why it was not found."""
+    """The position of the point, in pixels of the moving frame; or the start of the search and why it failed."""
 
     found: bool
     point: NDArray[np.float64]  # (2,)
@@ -55,9 +55,9 @@ def snap(
     fixed_mask: NDArray[np.bool_] | None = None,
     moving_mask: NDArray[np.bool_] | None = None,
 ) -> Snap:
-    """Find what surrounds `fixed_point` within `radius_px` of `moving_point`, to a fraction of a pixel.
+    """Find the surroundings of `fixed_point` within `radius_px` of `moving_point`, to a fraction of a pixel.
 
-    Frames are (h, w). Only the linear part of `moving_from_fixed` counts; it may be wrong by 5° and 5 %.
+    Frames are (h, w). Only the linear part of `moving_from_fixed` is used; it may be wrong by 5° and 5 %.
     """
     start = np.array(moving_point, dtype=np.float64)
 
@@ -68,7 +68,7 @@ def snap(
     longest, shortest = np.linalg.svd(linear, compute_uv=False)
     if np.linalg.det(linear) <= 0 or longest > LARGEST_STRETCH or shortest * LARGEST_STRETCH < 1.0:
         return refuse("the map between the frames is one that no camera makes; correct the landmarks first")
-    # Both are sampled in the moving frame's pose, as coarsely as the coarser of the two: so they look alike.
+    # Sample both in the moving frame's pose, at the resolution of the coarser one, so that they look alike.
     pixel = max(1.0, math.sqrt(float(np.linalg.det(linear))))
     radius = radius_px / pixel
     fixed_from_grid = np.asarray(pixel * np.linalg.inv(linear), dtype=np.float64)
@@ -78,7 +78,7 @@ def snap(
     reach = patch.half + math.ceil(radius)
     view = _View(moving, moving_mask, start, pixel * np.eye(2), reach)
     surface = _correlate(patch, _Patch(reach, *view.sample(_grid(reach))))
-    fits = [_refine(patch, view, place) for place in _peaks(surface, radius)]
+    fits = [_refine(patch, view, position) for position in _peaks(surface, radius)]
     if not fits:
         return refuse("the place lies too near the rim of the other frame")
     best = max(fits, key=lambda fit: fit.correlation)
@@ -96,16 +96,16 @@ def snap(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Patch:
-    """A square of samples about the middle of a grid."""
+    """A square of samples about the centre of a grid."""
 
     half: int
     values: NDArray[np.float64]  # (2 half + 1, 2 half + 1)
-    seen: NDArray[np.bool_]
+    visible: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Fit:
-    """The exact place near one on the grid, by default one that leads nowhere."""
+    """The exact position near one on the grid; by default a failed one."""
 
     shift: NDArray[np.float64]  # (2,), in steps of the grid
     correlation: float = -1.0
@@ -113,7 +113,7 @@ class _Fit:
 
 
 class _View:
-    """A frame about a point, between its pixels; `frame_from_grid` (2, 2) is how a grid about the point lies on it."""
+    """A frame around a point, interpolated; `frame_from_grid` (2, 2) maps a grid about the point to the frame."""
 
     def __init__(
         self,
@@ -134,24 +134,24 @@ class _View:
         pixels = image[part].astype(np.float32)
         soft = cv2.GaussianBlur(pixels, (0, 0), blur)
         self._spline = spline_filter(soft, order=3, output=np.float32, mode="mirror")
-        self._shown = None
+        self._visible = None
         if mask is not None:
-            side = 2 * math.ceil(2.0 * blur) + 1  # as far as what is outside of the mask has run
-            self._shown = cv2.erode(mask[part].astype(np.uint8), np.ones((side, side), np.uint8))
-        # The second difference both ways is 0 in shading and along edges; the median leaves out most of the detail.
+            side = 2 * math.ceil(2.0 * blur) + 1  # as far as the blur carries pixels from outside the mask
+            self._visible = cv2.erode(mask[part].astype(np.uint8), np.ones((side, side), np.uint8))
+        # The mixed second difference is 0 in shading and along edges; the median ignores most of the detail.
         rough = cv2.filter2D(pixels, -1, np.outer((1.0, -2.0, 1.0), (1.0, -2.0, 1.0)))
         noise = float(np.median(np.abs(rough))) / 0.6745 / 6.0
         self.slope_of_noise_squared = noise**2 / (8.0 * math.pi * SMOOTHING**4 * step**2)
 
     def sample(self, grid: Points) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the values at points (..., 2) of the grid, and whether the frame shows the scene there."""
+        """Return the values at points (..., 2) of the grid, and whether the scene is visible there."""
         at = self._point + grid @ self._frame_from_grid.T
-        seen = np.asarray(((at >= 0) & (at <= self._size - 1)).all(axis=-1))
+        visible = np.asarray(((at >= 0) & (at <= self._size - 1)).all(axis=-1))
         row_column = np.moveaxis(at - self._first, -1, 0)[::-1]
-        if self._shown is not None:
-            seen &= map_coordinates(self._shown, row_column, order=0, mode="nearest") > 0
+        if self._visible is not None:
+            visible &= map_coordinates(self._visible, row_column, order=0, mode="nearest") > 0
         values = map_coordinates(self._spline, row_column, order=3, mode="nearest", prefilter=False)
-        return np.asarray(values, dtype=np.float64), seen
+        return np.asarray(values, dtype=np.float64), visible
 
 
 def _grid(half: int) -> Points:
@@ -164,10 +164,10 @@ def _choose_patch(view: _View) -> _Patch | str:
     reason = "the point lies too near the rim of its frame"
     for half in HALF_SIDES:
         patch = _Patch(half, *view.sample(_grid(half)))
-        if patch.seen.mean() < LEAST_SHARE or not patch.seen[half, half]:
+        if patch.visible.mean() < LEAST_SHARE or not patch.visible[half, half]:
             break
         slope_x, slope_y = (np.gradient(patch.values, axis=axis) for axis in (1, 0))
-        spread = np.atleast_2d(np.cov(slope_x[patch.seen], slope_y[patch.seen]))
+        spread = np.atleast_2d(np.cov(slope_x[patch.visible], slope_y[patch.visible]))
         least, most = np.linalg.eigvalsh(spread) - view.slope_of_noise_squared
         if least >= LEAST_SLOPE**2 and least >= LEAST_RATIO**2 * most:
             return patch
@@ -177,15 +177,15 @@ def _choose_patch(view: _View) -> _Patch | str:
 
 
 def _correlate(patch: _Patch, window: _Patch) -> NDArray[np.float64]:
-    """Return the correlation at every place of a patch in a window, -inf where they do not share enough.
+    """Return the correlation of a patch at every position in a window; -inf where they do not share enough.
 
-    Every place has its own means and variances, of the pixels that both show there.
+    Every position has its own means and variances, of the pixels visible in both.
     """
     places, side = 2 * (window.half - patch.half) + 1, next_fast_len(2 * window.half + 1, real=True)
 
     def transform(part: _Patch) -> list[NDArray[np.complex128]]:
         values = part.values - part.values.mean()
-        return [rfft2(np.where(part.seen, values**power, 0.0), (side, side)) for power in (0, 1, 2)]
+        return [rfft2(np.where(part.visible, values**power, 0.0), (side, side)) for power in (0, 1, 2)]
 
     powers, patch_powers = transform(window), transform(patch)
 
@@ -199,11 +199,11 @@ def _correlate(patch: _Patch, window: _Patch) -> NDArray[np.float64]:
     varies = np.minimum(spread_of_window, spread_of_patch) > 1e-3 * count
     spread = np.sqrt(np.where(varies, spread_of_window * spread_of_patch, 1.0))
     correlation = np.where(varies, (across(1, 1) - across(1, 0) * across(0, 1) / count) / spread, 0.0)
-    return np.where(count >= LEAST_SHARE * patch.seen.size - 0.5, correlation, -np.inf)
+    return np.where(count >= LEAST_SHARE * patch.visible.size - 0.5, correlation, -np.inf)
 
 
 def _peaks(surface: NDArray[np.float64], radius: float) -> list[NDArray[np.float64]]:
-    """Return the best places (2,) about the middle of a surface that are better than their neighbours."""
+    """Return the best local maxima (2,) of a surface, relative to its centre."""
     half = len(surface) // 2
     surface = np.where(np.linalg.norm(_grid(half), axis=-1) <= radius + 0.75, surface, -np.inf)
     is_peak = np.isfinite(surface) & (surface >= surface.max() - BELOW_BEST)
@@ -212,20 +212,21 @@ def _peaks(surface: NDArray[np.float64], radius: float) -> list[NDArray[np.float
     return [np.array([columns[k] - half, rows[k] - half], dtype=np.float64) for k in best]
 
 
-def _refine(patch: _Patch, view: _View, place: NDArray[np.float64]) -> _Fit:
-    """Go from a place on the grid to where a view is a patch but for brightness, shading and contrast.
+def _refine(patch: _Patch, view: _View, position: NDArray[np.float64]) -> _Fit:
+    """Refine a position on the grid until the view equals the patch up to brightness, shading and contrast.
 
-    Gauss-Newton for shift and distortion; the latter, held as well as the map is known, keeps its error from the shift.
+    Gauss-Newton iterates on shift and distortion. The distortion has a prior, as tight as the map is known. It keeps
+    the map's error out of the shift.
     """
     grid = _grid(patch.half)
     slope_x, slope_y = (np.gradient(patch.values, axis=axis) for axis in (1, 0))
     u, v = grid[..., 0] / patch.half, grid[..., 1] / patch.half
     slopes = slope_x, slope_y, slope_x * u, slope_x * v, slope_y * u, slope_y * v
     design = np.stack([np.ones_like(u), u, v, *slopes, patch.values], axis=-1)
-    moves, prior = np.concatenate([place, np.zeros(4)]), np.zeros(6)  # shift, then distortion at the patch's sides
+    moves, prior = np.concatenate([position, np.zeros(4)]), np.zeros(6)  # shift, then distortion at the patch's sides
     for count in range(ROUNDS):
         values, shared = view.sample(grid + moves[:2] + grid @ moves[2:].reshape(2, 2).T / patch.half)
-        shared &= patch.seen
+        shared &= patch.visible
         if shared.mean() < LEAST_SHARE / 2:
             break
         rows = np.column_stack([design[shared], values[shared] - values[shared].mean()])
@@ -233,7 +234,7 @@ def _refine(patch: _Patch, view: _View, place: NDArray[np.float64]) -> _Fit:
         rest = normal[3:, 3:] - normal[3:, :3] @ np.linalg.solve(normal[:3, :3], normal[:3, 3:])
         of_slopes, of_patch, crossed, of_view = rest[:6], rest[6, 6], rest[6, 7], rest[7, 7]
         correlation = float(crossed / math.sqrt(max(of_patch * of_view, 1e-12)))
-        if correlation < (HOPELESS if count >= ROUNDS_OF_HOPE else 0.05):
+        if correlation < (HOPELESS if count >= ROUNDS_BEFORE_HOPELESS else 0.05):
             return _Fit(moves[:2], correlation)
         contrast = crossed / of_patch
         variance = NOISE_AREA * max(float(of_view / contrast**2 - of_patch), 1e-6) / len(rows)
@@ -245,6 +246,6 @@ def _refine(patch: _Patch, view: _View, place: NDArray[np.float64]) -> _Fit:
             variance_of_shift = variance * np.trace(np.linalg.inv(information)[:2, :2]) / 2
             return _Fit(moves[:2], correlation, math.sqrt(variance_of_shift + LEAST_SIGMA**2))
         moves = moves + step
-        if np.linalg.norm(moves[:2] - place) > LARGEST_WALK or np.abs(moves[2:]).max() > LARGEST_WALK:
+        if np.linalg.norm(moves[:2] - position) > LARGEST_WALK or np.abs(moves[2:]).max() > LARGEST_WALK:
             break
-    return _Fit(place)
+    return _Fit(position)

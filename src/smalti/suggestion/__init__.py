@@ -1,1 +1,1 @@
-"""Which pair to ask about next."""
+"""Choose which pair to ask about next. Start reading at `strategy.py`."""

@@ -1,14 +1,13 @@
-"""What appearance says about overlap: pooled over neighbouring frames, as a likelihood ratio, for the pair search.
+"""Turn appearance into evidence of overlap.
 
-Keypoints that are found in one frame are missed in the next, so that two frames of the same place may look less alike
-than two of different ones. Neighbours in time show much the same; what they show together is known better.
-
-P^ext is what the external model says; whether it can be trusted is another question. So it is taken for a mere score,
-and its likelihood ratio is learned, the mosaic being the judge: a model that knows nothing has a ratio of one
-everywhere, one that errs in half of what it is sure of a ratio that says so.
-
-Frames that share no more than a rim, or are neighbours, look alike too. If they are the alternative, looks decide
-little; so each of these kinds has a ratio of its own, against frames that are far apart.
+1. `pooled` pools an external model over neighbouring frames. Keypoints that are found in one frame are missed in the
+next, so that two frames of the same place may look less alike than two of different places. Neighbours in time show
+nearly the same, and together they describe the place better.
+2. `Evidence` learns likelihood ratios. P^ext of the external model is only a score here. The ratio of each score is
+learned with the mosaic as reference: an uninformative model gets a ratio of one everywhere, and a model that is often
+wrong when it is sure gets a smaller ratio there. Frames that share only a rim, and neighbours, look alike too. Against
+them appearance decides little. So each of these kinds has a ratio of its own, against frames that are far apart.
+3. `WeighedAppearance` gives these ratios to the pair search in place of P^ext.
 """
 
 from __future__ import annotations
@@ -27,14 +26,37 @@ from smalti.overlap.threshold_scan import Batches
 from smalti.records import PairNumbers
 
 REACH = 0.5
-"""Of a frame's size: neighbours count until the camera has moved so far, and half of what they show is new."""
+"""Neighbours are pooled until the camera has moved by this share of a frame's size: half of what they show is new."""
 
 MOST_NEIGHBOURS = 4
-"""On either side: where the camera is slow, some of those within reach, evenly spread."""
+"""Most neighbours on either side. Where the camera is slow, they are spread evenly over those in reach."""
+
+STEPS = 12
+"""Steps of the score, each with a ratio of its own."""
+
+PSEUDO_COUNT = 2.0
+"""Prior pseudo-count of pairs of each kind, spread evenly over all steps."""
+
+LARGEST_COUNT = 2000.0
+"""The effective number of pairs of a kind is limited to this."""
+
+STRONGEST = 1000.0
+"""Largest likelihood ratio."""
+
+ROUNDS = 10
+"""Rounds of expectation and maximisation."""
+
+CLOSEST_TO_CERTAIN = 1e-6
+"""P^ext is clipped to this distance from 0 and 1."""
+
+ROUNDED_UP = 1e-4
+"""A bound of P^ext exceeds P^ext by at most this."""
+
+TINY = float(np.finfo(np.float64).tiny)
 
 
 def pooled(external: ExternalModel, first: Estimate, chain: PairNumbers) -> ExternalModel:
-    """Return an external model pooled over neighbouring frames of the chain; the model itself where it cannot pool."""
+    """Return an external model pooled over neighbouring frames of the chain; the same model if it cannot pool."""
     if not isinstance(external, PoolableModel):
         return external
     reach = frames_in_reach(first)
@@ -42,7 +64,7 @@ def pooled(external: ExternalModel, first: Estimate, chain: PairNumbers) -> Exte
 
 
 def frames_in_reach(first: Estimate) -> int:
-    """Return after how many frames the camera has moved so far, as links of consecutive frames tell; 0 if after one."""
+    """Return how many frames the camera takes to move by `REACH`, by the chain's links; 0 if less than one."""
     system, outline = first.system, first.outline
     offset = np.abs(system.offsets[system.steps]) * outline.unit
     step = np.minimum((offset / (outline.width, outline.height)).max(axis=1), 1.0)
@@ -52,9 +74,9 @@ def frames_in_reach(first: Estimate) -> int:
 
 
 def neighbours(frames: int, chain: PairNumbers, reach: int) -> csr_array:
-    """Return a matrix (N, N): one where two frames are at most so far apart in time and joined by the chain.
+    """Return a matrix (N, N): 1 where two frames are at most `reach` frames apart and joined by the chain.
 
-    As many before a frame as after it, so that what is seen around it is seen about its place.
+    Each frame has as many neighbours before it as after it, so that the pooled appearance is centred on the frame.
     """
     joined = np.zeros(frames, dtype=np.bool_)
     joined[chain[np.diff(chain, axis=1)[:, 0] == 1, 1]] = True
@@ -69,36 +91,16 @@ def neighbours(frames: int, chain: PairNumbers, reach: int) -> csr_array:
     return csr_array((np.ones(len(rows)), (rows, columns)), shape=(frames, frames))
 
 
-STEPS = 12
-"""Of the score, each with a ratio of its own."""
-
-DOUBT = 2.0
-"""Pairs of either kind that are imagined to have been seen, evenly over all steps."""
-
-MOST_SEEN = 2000.0
-"""As so many pairs of a kind count all that are seen."""
-
-STRONGEST = 1000.0
-"""Ratio: looks are never trusted more."""
-
-ROUNDS = 10
-"""Of expectation and maximisation."""
-
-CLOSEST_TO_CERTAIN = 1e-6
-
-TINY = float(np.finfo(np.float64).tiny)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """Likelihood ratios for every step of the score: of some kinds of pairs, against those of the last kind."""
+    """Likelihood ratios of every step of the score: of each kind of pair against the last kind."""
 
     edges: NDArray[np.float64]  # (n - 1,) of log odds, ascending
-    ratios: NDArray[np.float64]  # (n, kinds), the last kind's being one
+    ratios: NDArray[np.float64]  # (n, kinds); the last kind's is 1
 
     @classmethod
     def nothing(cls, kinds: int) -> Evidence:
-        """Know nothing yet."""
+        """Return evidence that has learned nothing: every ratio is 1."""
         return cls(np.empty(0), np.ones((1, kinds)))
 
     @classmethod
@@ -108,17 +110,18 @@ class Evidence:
         weight: NDArray[np.float64],
         prior: NDArray[np.float64],
     ) -> Evidence:
-        """Learn from P^ext (n,) of pairs that stand for so many (n,) and are of each kind with some probability (n, k).
+        """Learn the ratios from P^ext (n,) of pairs, how many pairs each stands for (n,), and its kinds' probability
+        (n, k).
 
-        Pairs are taken to be of a kind as probably as their looks, as far as these are understood, make likely; what
-        looks are worth follows from that, and so on.
+        This is expectation and maximisation: the ratios of this round give the probability of each pair's kind, and
+        these probabilities give the ratios of the next round.
         """
         kinds = prior.shape[1]
         if not prior.any(axis=0).all():
             return cls.nothing(kinds)
         score = _score(external)
         order = np.argsort(score, kind="stable")
-        # Steps between which the first kind and the last are spread evenly.
+        # The steps divide the first and the last kind evenly.
         counted = weight[:, None] * prior[:, [0, -1]]
         reached = np.cumsum((counted / counted.sum(axis=0)).sum(axis=1)[order]) / 2.0
         edges = np.unique(score[order][np.searchsorted(reached, np.arange(1, STEPS) / STEPS)])
@@ -155,38 +158,36 @@ def _learn_ratios(
     prior: NDArray[np.float64],
     ratios: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the ratios (steps, k) after some rounds, given to begin with."""
+    """Return the ratios (steps, k) after some rounds that start from these; the array is overwritten."""
     steps, kinds = ratios.shape
-    accepted = np.empty(kinds)
+    joint = np.empty(kinds)
     for _ in range(ROUNDS):
         shares, squares = np.zeros((steps, kinds)), np.zeros(kinds)
         for n in range(len(step)):
-            likely = 0.0
+            total_joint = 0.0
             for kind in range(kinds):
-                accepted[kind] = prior[n, kind] * ratios[step[n], kind]
-                likely += accepted[kind]
+                joint[kind] = prior[n, kind] * ratios[step[n], kind]
+                total_joint += joint[kind]
             for kind in range(kinds):
-                counted = weight[n] * accepted[kind] / max(likely, TINY)
+                counted = weight[n] * joint[kind] / max(total_joint, TINY)
                 shares[step[n], kind] += counted
                 squares[kind] += counted * counted
         for kind in range(kinds):
             total = shares[:, kind].sum()
-            # As many as if all counted the same.
-            seen = min(total * total / max(squares[kind], TINY), MOST_SEEN)
-            shares[:, kind] = (seen * shares[:, kind] / max(total, TINY) + DOUBT / steps) / (seen + DOUBT)
+            # Effective number of pairs: as many of equal weight would give the same variance.
+            effective = min(total * total / max(squares[kind], TINY), LARGEST_COUNT)
+            shares[:, kind] = (effective * shares[:, kind] / max(total, TINY) + PSEUDO_COUNT / steps) / (
+                effective + PSEUDO_COUNT
+            )
         for n in range(steps):
             for kind in range(kinds):
                 ratios[n, kind] = min(max(shares[n, kind] / shares[n, kinds - 1], 1.0 / STRONGEST), STRONGEST)
     return ratios
 
 
-ROUNDED_UP = 1e-4
-"""By so much at most a bound of P^ext is above it."""
-
-
 @dataclass(frozen=True, slots=True)
 class WeighedAppearance:
-    """The likelihood ratio of overlapping pairs, as a share of the largest, in the place of P^ext."""
+    """The likelihood ratio of overlapping pairs as a share of the largest ratio; the pair search uses it for P^ext."""
 
     appearance: PairwiseModel
     evidence: Evidence
@@ -208,7 +209,7 @@ class WeighedAppearance:
     def pairs_above(self, least: NDArray[np.float64], starts: NDArray[np.int64]) -> Batches:
         """Yield the pairs whose share reaches least[I, J], by pair of blocks, then i, then j."""
         shares = self.evidence.ratios[:, 0] / self.evidence.ratios[:, 0].max()
-        # The first step that reaches a level, whatever those above it do.
+        # The first step that reaches a level. Later steps may fall below it again.
         reached = np.maximum.accumulate(shares)
         lowest = np.append(0.0, expit(self.evidence.edges))
         step = np.searchsorted(reached, least)
@@ -217,7 +218,7 @@ class WeighedAppearance:
             yield pairs, np.maximum(self._share(bound), self._share(np.maximum(bound - ROUNDED_UP, 0.0)))
 
     def learn(self, overlapping: PairNumbers, apart: PairNumbers) -> WeighedAppearance:
-        """Return itself: what looks are worth is learned elsewhere."""
+        """Return itself: `Evidence` learns the ratios."""
         return self
 
     def _share(self, external: NDArray[np.float64]) -> NDArray[np.float64]:

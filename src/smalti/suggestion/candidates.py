@@ -1,4 +1,4 @@
-"""What lies ahead: the pairs worth asking, how likely each is to get a yes, and what it would teach."""
+"""Find the candidates: the pairs worth asking about, the probability of a yes, and their expected gain."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from smalti.suggestion.posterior import NEGLIGIBLE, Posterior
 from smalti.suggestion.state_view import View
 
 CANDIDATES = 1000
-"""Pairs that are looked at closely: the best by a reward like the paper's, of how uncertain a pair itself is."""
+"""Pairs evaluated closely: the best by a reward like the paper's, which measures the pair's own uncertainty."""
 
-FAINTEST = 1e-3
-"""Of the largest such reward: what a candidate must have."""
+SMALLEST = 1e-3
+"""Candidates have at least this share of the largest such reward."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CandidatePairs:
-    """The candidates of one state, and the pairs that matter."""
+    """The candidates of one state, and the pairs over which the mosaic's error is measured."""
 
-    candidates: SurveyedPairs
-    likely: NDArray[np.float64]  # (n,) of the candidates
-    mattering: SurveyedPairs  # the candidates, and pairs near in time
-    weight: NDArray[np.float64]  # how many pairs that overlap each of these stands for
+    surveyed: SurveyedPairs  # the n candidates
+    yes_probability: NDArray[np.float64]  # (n,) of the candidates
+    error_pairs: SurveyedPairs  # the candidates and pairs near in time, in this order
+    weight: NDArray[np.float64]  # how many overlapping pairs each of `error_pairs` stands for
 
     @classmethod
     def of(cls, view: View) -> CandidatePairs:
-        """Look for candidates."""
+        """Return the candidates of a view; they are computed once."""
         found: CandidatePairs | None = view.remembered.get("candidates")
         if found is None:
             found = view.remembered["candidates"] = cls._of(view)
         return found
 
     def expected_gain(self, view: View) -> ExpectedGain:
-        """Find out what the candidates would teach."""
+        """Return the expected gain of the candidates."""
         return ExpectedGain.of(
-            view.estimate, view.covariance, self.candidates, self.likely, self.mattering, self.weight
+            view.estimate, view.covariance, self.surveyed, self.yes_probability, self.error_pairs, self.weight
         )
 
     @classmethod
@@ -52,23 +52,23 @@ class CandidatePairs:
         posterior = Posterior.of(view)
         appearance = WeighedAppearance(view.pooled, posterior.evidence)
         reward = AcceptedTimesSpread(posterior.acceptance)
-        candidates = SurveyedPairs.of(view, search(view, appearance, reward, CANDIDATES, faintest_share=FAINTEST).pairs)
-        likely = posterior.of_surveyed(candidates)
+        candidates = SurveyedPairs.of(view, search(view, appearance, reward, CANDIDATES, smallest_share=SMALLEST).pairs)
+        yes_probability = posterior.of_surveyed(candidates)
         near = posterior.near
         known = np.isin(pair_key(*near.pairs.T), pair_key(*candidates.pairs.T))
-        stand_for = np.where(known, 0.0, posterior.near_stand_for)
-        mattering = SurveyedPairs.joined(candidates, near)
-        weight = np.append(likely, stand_for * posterior.of_surveyed(near))
-        # Pairs of frames that nothing joins have no error yet.
-        weight *= view.are_joined(mattering.pairs)
-        return cls(candidates, likely, mattering, weight * _bounded(mattering))
+        sampling_weight = np.where(known, 0.0, posterior.near_weight)
+        error_pairs = SurveyedPairs.joined(candidates, near)
+        weight = np.append(yes_probability, sampling_weight * posterior.of_surveyed(near))
+        # Pairs of frames on different mosaics have no error yet.
+        weight *= view.are_joined(error_pairs.pairs)
+        return cls(candidates, yes_probability, error_pairs, weight * _counted_share(error_pairs))
 
 
-def _bounded(surveyed: SurveyedPairs) -> NDArray[np.float64]:
-    """Return which share (n,) of the squared error of pairs counts.
+def _counted_share(surveyed: SurveyedPairs) -> NDArray[np.float64]:
+    """Return the share (n,) of each pair's squared error that counts.
 
-    Errors beyond `LOST` all count about the same: a frame that is off by three of its widths is no worse than one that
-    is off by one, and is not to be asked about until nothing is left to ask.
+    Errors beyond `LOST` all count about the same, so that one lost frame does not dominate: a frame with an error of
+    three frame widths is no worse than one with an error of one width.
     """
     spread, outline = surveyed.centres.spread, surveyed.centres.outline
     lost = LOST**2 * outline.area
@@ -77,21 +77,21 @@ def _bounded(surveyed: SurveyedPairs) -> NDArray[np.float64]:
 
 
 class AcceptedTimesSpread:
-    """What P^pos · √det Σ becomes for an agent that says yes to some kinds of pairs more often than to others."""
+    """The paper's P^pos · √det Σ, for an agent that says yes to some kinds of pairs more often than to others."""
 
     def __init__(self, acceptance: NDArray[np.float64]) -> None:
         accepted = int(np.flatnonzero(acceptance[:-1] > NEGLIGIBLE)[-1]) + 1
         self._reaches = REACHES[:accepted]
-        # A sum over nested outlines: what is within the inner ones is within the outer ones, too.
+        # A sum over nested outlines: what is within an inner one is within the outer ones too.
         self._steps = -np.diff(np.append(acceptance[:accepted], 0.0))
-        # Outlines beyond the frame's own are squares along the eigenvectors, whose corners stick out.
+        # Outlines beyond the frame's own are squares along the eigenvectors. Their corners stick out.
         self.reach = float(REACHES[accepted - 1] / 2.0) * (math.sqrt(2.0) if accepted > 1 else 1.0)
-        # The paper's bound is for one frame's area; here so many times as large a one may be accepted.
+        # The paper's bound is for the area of one frame. Here the accepted area may be this many times as large.
         self._area = max(float(np.sum(np.maximum(self._steps, 0.0) * self._reaches**2)), 1.0)
 
     def of(self, centres: PairCentres, least: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return it for pairs (n,), px², mean of both directions."""
-        # All values together count for no more than the largest of them, times what is accepted at most.
+        """Return the reward of pairs (n,), px², mean of both directions."""
+        # The weighted sum is at most the largest value times the sum of the positive steps.
         above = least * self._area / max(float(np.sum(np.maximum(self._steps, 0.0))), NEGLIGIBLE)
         within = probability_within(centres, self._reaches, spread_above=above)
         reward: NDArray[np.float64] = np.sum(within * self._steps, axis=1) / self._area

@@ -1,10 +1,13 @@
-"""The exact top K of all pairs, of which hardly any is looked at.
+"""Find the exact top K of all pairs and evaluate only a few of them.
 
-The reward of a pair is P^ext times something that grows with the uncertainty of where its frames lie to each other and
-falls off with their distance. So what is known of two stretches of frames bounds the second factor for all their pairs
-at once, and the external model is asked only for the pairs whose P^ext is large enough to matter there. Of those, the
-pair's own distance tightens the bound, and only where that does not rule it out either is the uncertainty of the pair
-itself computed: in decreasing order of the bounds, until the next one is below the worst of the best K.
+The reward of a pair is P^ext times a second factor, which grows with the uncertainty of the pair's relative position
+and falls with its distance. The search rules pairs out in three steps:
+
+1. Bounds for two stretches of frames bound the second factor of all pairs between them at once. The external model
+lists only the pairs whose P^ext is large enough there.
+2. Each listed pair's own distance tightens its bound.
+3. The uncertainty of the remaining pairs is computed in decreasing order of their bounds, until the next bound is below
+the K-th best reward.
 """
 
 from __future__ import annotations
@@ -24,73 +27,74 @@ from smalti.records import Homographies, PairNumbers, pair_key
 from smalti.suggestion.state_view import View
 
 ROUNDING = 1.0 + 1e-9
-"""Bounds are computed along another path than rewards: leave room for their rounding."""
+"""Bounds and rewards are computed in different ways. This factor covers the difference in rounding."""
 
 FIRST_EVALUATED, MOST_EVALUATED = 256, 2**15
-"""Pairs that are evaluated before looking again which others are ruled out; twice as many each time."""
+"""Pairs evaluated before the others are compared with the threshold again; the number doubles each time."""
 
 DESCENT = 4.0
-"""While too few pairs are found, those that reach a smaller reward by this factor are looked at next."""
+"""While too few pairs are found, the goal falls by this factor."""
 
-FAINTEST = 1e-9
-"""Of the largest conceivable reward: when fewer pairs than wanted reach this, all that are left are looked at."""
+SMALLEST = 1e-9
+"""Share of the largest possible reward. If fewer pairs than wanted reach it, all the rest is evaluated."""
 
 
 class Reward(Protocol):
-    """What a pair is worth but for P^ext, at most min(σ_x, w/√2π) · min(σ_y, h/√2π) · exp(-½ max(g_x/σ_x, g_y/σ_y)²).
+    """The reward of a pair without the factor P^ext.
 
-    σ is the standard deviation of one frame's centre in the other, of w × h px, and g how far its mean lies beyond
-    `reach` frame sizes from the centre.
+    It is at most min(σ_x, w/√2π) · min(σ_y, h/√2π) · exp(-½ max(g_x/σ_x, g_y/σ_y)²). σ is the standard deviation of one
+    frame's centre in the other frame, which has w × h px. g is how far its mean lies beyond `reach` frame sizes from
+    the centre.
     """
 
     @property
     def reach(self) -> float:
-        """Return the distance, in frame sizes, from which on the reward falls off."""
+        """The distance, in frame sizes, beyond which the reward falls."""
         ...
 
     def of(self, centres: PairCentres, least: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what pairs (n,) are worth, mean of both directions; 0 will do for what is below `least` (n,)."""
+        """Return the reward of pairs (n,), mean of both directions; it may be 0 where it is below `least` (n,)."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """The best pairs, best first, and what they are worth."""
+    """The best pairs, best first, and their rewards."""
 
     pairs: PairNumbers  # (n, 2)
     rewards: NDArray[np.float64]
-    evaluated: int
+    evaluated: int  # how many pairs were evaluated in all
 
     @classmethod
     def nothing(cls) -> Found:
-        """Begin."""
+        """Return an empty result."""
         return cls(np.empty((0, 2), dtype=np.int64), np.empty(0), 0)
 
 
-def search(view: View, external: PairwiseModel, reward: Reward, top: int, *, faintest_share: float = 0.0) -> Found:
-    """Return the `top` candidates of largest reward, exactly, best first; equal rewards by pair.
+def search(view: View, external: PairwiseModel, reward: Reward, top: int, *, smallest_share: float = 0.0) -> Found:
+    """Return the `top` candidates of largest reward, exactly, best first; equal rewards are ordered by pair.
 
-    Those below `faintest_share` of the best are not looked for.
+    Pairs below `smallest_share` of the best reward may be left out.
     """
     if top < 1:
         return Found.nothing()
-    hunt = _Hunt(view, external, reward, top)
-    goal = float(hunt.bound.max(initial=0.0))
-    faintest = FAINTEST * goal
+    state = _Search(view, external, reward, top)
+    goal = float(state.bound.max(initial=0.0))
+    smallest = SMALLEST * goal
     while True:
-        hunt.look_at_those_reaching(goal)
-        # Whatever was not looked at is worth less than the goal.
-        if hunt.threshold >= goal or goal == 0.0 or goal <= faintest_share * hunt.best:
-            return hunt.found
-        # Once there are enough, those after the best hardly change what has to be looked at: fewer halts will do.
-        goal = max(hunt.threshold, goal / (DESCENT**2 if hunt.threshold > 0.0 else DESCENT))
-        if goal < faintest:
-            goal = hunt.threshold
+        state.evaluate_above(goal)
+        # All pairs that were not evaluated have a reward below the goal.
+        if state.threshold >= goal or goal == 0.0 or goal <= smallest_share * state.best:
+            return state.found
+        # Once there are enough pairs, few more have to be evaluated: descend in larger steps.
+        goal = max(state.threshold, goal / (DESCENT**2 if state.threshold > 0.0 else DESCENT))
+        if goal < smallest:
+            goal = state.threshold
 
 
 @dataclass
-class _Hunt:
-    """The best pairs so far."""
+class _Search:
+    """The state of a search: the best pairs so far."""
 
     view: View
     external: PairwiseModel
@@ -110,39 +114,41 @@ class _Hunt:
 
     @property
     def threshold(self) -> float:
-        """What a pair must be worth to be among the best."""
+        """The reward that a pair must reach to be among the best."""
         rewards = self.found.rewards
         return float(rewards[self.top - 1]) if len(rewards) >= self.top else 0.0
 
     @property
     def best(self) -> float:
-        """What the best pair is worth, 0 while there is none."""
+        """The best reward so far, 0 if there is none."""
         return float(self.found.rewards[0]) if len(self.found.rewards) else 0.0
 
-    def look_at_those_reaching(self, goal: float) -> None:
-        """Take in the pairs whose bound is at least the goal, but for those that were evaluated before."""
+    def evaluate_above(self, goal: float) -> None:
+        """Evaluate the pairs whose bound reaches the goal, except those that were evaluated before."""
         least = np.full_like(self.bound, np.inf)
         np.divide(goal / ROUNDING, self.bound, out=least, where=(self.bound >= goal) & (self.bound > 0.0))
         for pairs, probability in self.external.pairs_above(least, self.stretches.starts):
             limit = probability * self._bound_of_pairs(pairs)
-            # What is above the goal before was evaluated then, or ruled out; to the rounding, which is looked up.
+            # Bounds above the previous goal were handled then. Those within rounding of it are looked up.
             chosen = np.flatnonzero((limit >= max(goal, self.threshold)) & (limit <= ROUNDING * self.goal_before))
-            doubtful = chosen[limit[chosen] >= self.goal_before]
-            if len(doubtful):
-                known = doubtful[np.isin(pair_key(*pairs[doubtful].T), self.evaluated)]
+            uncertain = chosen[limit[chosen] >= self.goal_before]
+            if len(uncertain):
+                known = uncertain[np.isin(pair_key(*pairs[uncertain].T), self.evaluated)]
                 chosen = np.setdiff1d(chosen, known, assume_unique=True)
             chosen = chosen[self.view.may_be_asked(pairs[chosen])]
-            self._take_in(pairs[chosen], probability[chosen], limit[chosen])
+            self._evaluate_in_order(pairs[chosen], probability[chosen], limit[chosen])
         self.goal_before = goal
 
-    def _take_in(self, pairs: PairNumbers, probability: NDArray[np.float64], limit: NDArray[np.float64]) -> None:
-        """Evaluate pairs in decreasing order of what they may be worth, until the next cannot be among the best."""
+    def _evaluate_in_order(
+        self, pairs: PairNumbers, probability: NDArray[np.float64], limit: NDArray[np.float64]
+    ) -> None:
+        """Evaluate pairs in decreasing order of their bounds, until the next cannot be among the best."""
         order = np.argsort(-limit, kind="stable")
         size = FIRST_EVALUATED
         while len(order):
             some, order = order[:size], order[size:]
             self._evaluate(pairs[some], probability[some])
-            # A pair whose bound equals the threshold may tie with it and come first by its numbers.
+            # A pair whose bound equals the threshold may tie with it and precede it by its numbers.
             order = order[: np.searchsorted(-limit[order], -self.threshold, side="right")]
             size = min(2 * size, MOST_EVALUATED)
 
@@ -150,10 +156,10 @@ class _Hunt:
         with np.errstate(divide="ignore", invalid="ignore"):
             least = np.nan_to_num(self.threshold / probability, nan=0.0) / ROUNDING
         rewards = self.reward.of(self.view.covariance.of_pairs(pairs), least)
-        # P^ext itself only of those that its bound has not ruled out by now.
+        # Compute P^ext itself only for the pairs that its bound does not rule out.
         left = np.flatnonzero(ROUNDING * probability * rewards >= self.threshold)
-        worth = self.external.of_pairs(pairs[left]) * rewards[left]
-        self.found = merge(self.found, pairs[left], worth, self.top, evaluated=len(pairs))
+        with_external = self.external.of_pairs(pairs[left]) * rewards[left]
+        self.found = merge(self.found, pairs[left], with_external, self.top, evaluated=len(pairs))
         self.evaluated = np.concatenate([self.evaluated, pair_key(*pairs.T)])
 
     def _bound_of_pairs(self, pairs: PairNumbers) -> NDArray[np.float64]:
@@ -175,16 +181,16 @@ class _Hunt:
 
 
 def merge(found: Found, pairs: PairNumbers, rewards: NDArray[np.float64], top: int, evaluated: int) -> Found:
-    """Return the best `top` of what was found and of these pairs; equal rewards are ordered by pair."""
-    together, worth = np.concatenate([found.pairs, pairs]), np.concatenate([found.rewards, rewards])
-    order = np.lexsort((together[:, 1], together[:, 0], -worth))[:top]
-    return Found(together[order], worth[order], found.evaluated + evaluated)
+    """Return the best `top` of the pairs found before and these; equal rewards are ordered by pair."""
+    all_pairs, all_rewards = np.concatenate([found.pairs, pairs]), np.concatenate([found.rewards, rewards])
+    order = np.lexsort((all_pairs[:, 1], all_pairs[:, 0], -all_rewards))[:top]
+    return Found(all_pairs[order], all_rewards[order], found.evaluated + evaluated)
 
 
 def _bound(
     deviation: NDArray[np.float64], distance: NDArray[np.float64], outline: Outline, reach: float
 ) -> NDArray[np.float64]:
-    """Return the bound for deviations at most and distances at least these (..., 2), px."""
+    """Return the bound for deviations up to and distances from these values on (..., 2), px."""
     size = np.array([outline.width, outline.height])
     largest = np.minimum(deviation, size / math.sqrt(2.0 * math.pi)).prod(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -205,7 +211,7 @@ def _bound_pairs(
     height: float,
     reach: float,
 ) -> NDArray[np.float64]:
-    """Return the bound of pairs (n, 2) by their own distances and their stretches' deviations."""
+    """Return the bounds of pairs (n, 2), from their own distances and the deviations of their stretches."""
     result = np.empty(len(pairs))
     for n in prange(len(pairs)):
         i, j = pairs[n, 0], pairs[n, 1]

@@ -1,4 +1,4 @@
-"""Pairs that stand for all others: what there is to know of looks and of errors is learned from them."""
+"""Survey pairs: their relative position and their appearance. Samples of them represent all pairs."""
 
 from __future__ import annotations
 
@@ -16,37 +16,38 @@ from smalti.records import PairNumbers
 from smalti.suggestion.state_view import View
 
 NEAR_PAIRS, FAR_PAIRS = 2000, 2000
-"""How many are looked at, near in time and anywhere."""
+"""Pairs in the two samples: near in time, and anywhere."""
 
 FURTHEST_NEAR = 48
-"""Frames: consecutive ones overlap, so that a camera takes some time to leave a place."""
+"""Frames. Consecutive frames overlap, so that a camera needs some time to leave a place."""
 
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-
 REACHES = np.array([1.0, 1.5, 2.0, 4.0])
-"""Frame sizes within which the one's centre is seen from the other: where the paper calls it overlap, where they share
-a good part of their area, or a rim, or are neighbours."""
+"""Sides, in frame sizes, of boxes around a frame's centre. The smallest that holds the other's centre is a pair's kind.
+
+Within the first the paper speaks of overlap. Within the next two the frames share a good part of their area, or a rim.
+Within the last they are neighbours."""
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 ERF_IS_ONE = 6.0
-"""From where on, to all digits."""
+"""From this argument on erf is 1 to all digits."""
 
 FURTHEST = 4.5
-"""Standard deviations within which a place is looked for."""
+"""Standard deviations beyond which a position is ignored."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SurveyedPairs:
-    """What is known of pairs (n, 2) by their place and by their looks."""
+    """What position and appearance say about pairs (n, 2)."""
 
     pairs: PairNumbers
     centres: PairCentres
-    within: NDArray[np.float64]  # (n, 4): how probably the one's centre is within REACHES of the other
+    within: NDArray[np.float64]  # (n, 4): probability that the one's centre is within REACHES of the other
     external: NDArray[np.float64]  # P^ext before any answer
 
     @classmethod
     def of(cls, view: View, pairs: PairNumbers) -> SurveyedPairs:
-        """Look at pairs. Of frames on different mosaics, the place tells how common overlaps are, and no more."""
+        """Survey pairs. For frames on different mosaics, the position is the base rate of overlap."""
         centres = view.covariance.of_pairs(pairs)
         within = probability_within(centres)
         within[~view.are_joined(pairs)] = np.minimum(REACHES**2 / view.extent, 1.0)
@@ -59,7 +60,7 @@ class SurveyedPairs:
 
     @classmethod
     def joined(cls, first: SurveyedPairs, second: SurveyedPairs) -> SurveyedPairs:
-        """Put pairs that were looked at together."""
+        """Concatenate two surveys."""
         mean = np.concatenate([first.centres.mean, second.centres.mean])
         cov = np.concatenate([first.centres.cov, second.centres.cov])
         return cls(
@@ -77,7 +78,7 @@ class SurveyedPairs:
 
 @cache
 def near_pairs(frames: int) -> tuple[PairNumbers, NDArray[np.float64]]:
-    """Return pairs (n, 2) of frames near in time, the nearer the more, and for how many each stands."""
+    """Return pairs (n, 2) of frames near in time, more of nearer ones, and how many pairs each stands for."""
     furthest = min(FURTHEST_NEAR, frames)
     n = np.arange(NEAR_PAIRS)
     gap = np.exp((n + 0.5) / NEAR_PAIRS * math.log(furthest)).astype(np.int64)
@@ -90,9 +91,9 @@ def near_pairs(frames: int) -> tuple[PairNumbers, NDArray[np.float64]]:
 
 @cache
 def far_pairs(frames: int) -> PairNumbers:
-    """Return pairs (n, 2) from anywhere in the sequence, further apart in time than those near."""
+    """Return pairs (n, 2) from the whole sequence that are further apart in time than the near ones."""
     n = np.arange(1, FAR_PAIRS + 1)
-    # Two sequences of which no stretch is empty for long: the plastic number's first two powers.
+    # A low-discrepancy sequence in two dimensions: the first two powers of the plastic number.
     one, other = (n * 0.7548776662466927) % 1.0, (n * 0.5698402909980532) % 1.0
     pairs = np.sort((frames * np.column_stack([one, other])).astype(np.int64), axis=1)
     return np.unique(pairs[np.diff(pairs, axis=1)[:, 0] >= FURTHEST_NEAR], axis=0)
@@ -103,7 +104,7 @@ def probability_within(
 ) -> NDArray[np.float64]:
     """Return the probability (n, k) that a centre is within reach, mean of both directions.
 
-    Times √det Σ if `spread_above` (n,) says from where on that matters: where every value is below, they may be 0.
+    With `spread_above` (n,), return it times √det Σ. Values may then be 0 where all of a pair's are below its limit.
     """
     outline = centres.outline
     with threads_for(2.0 * len(centres.mean)):
@@ -131,10 +132,10 @@ def _within(
     of_spread: bool,
     above: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the probability (n, k) of outlines that are so many times the frame's.
+    """Return the probability (n, k) of boxes that are `reaches` times the frame's.
 
-    Of the frame's own closely, because candidates are often at its rim; of the others with squares of the same
-    area along the eigenvectors.
+    The frame's own box is integrated closely, because candidates are often at its rim. The others are replaced by
+    squares of the same area along the eigenvectors.
     """
     result = np.zeros((len(mean), len(reaches)))
     half_side = math.sqrt(half_width * half_height)
@@ -162,7 +163,7 @@ def _within(
 
 @compiled
 def _in_frame(dx: float, dy: float, xx: float, xy: float, yy: float, half_width: float, half_height: float) -> float:
-    """Return the probability of the frame: y is integrated given x, at a few places where x may be."""
+    """Return the probability of the frame: integrate over y given x, at the Gauss-Legendre nodes of x."""
     deviation = math.sqrt(xx)
     first = max(-half_width - dx, -FURTHEST * deviation) / deviation
     last = min(half_width - dx, FURTHEST * deviation) / deviation
@@ -171,11 +172,11 @@ def _in_frame(dx: float, dy: float, xx: float, xy: float, yy: float, half_width:
     slope = xy / deviation
     scale = 1.0 / math.sqrt(2.0 * max(yy - slope * slope, 1e-12 * yy))
     furthest = max(abs(dy + slope * first), abs(dy + slope * last))
-    surely = (half_height - furthest) * scale > ERF_IS_ONE
+    saturated = (half_height - furthest) * scale > ERF_IS_ONE
     total = 0.0
     for node in range(len(NODES)):
         x = 0.5 * (first + last + (last - first) * NODES[node])
         y = dy + slope * x
-        inside = 2.0 if surely else math.erf((half_height - y) * scale) + math.erf((half_height + y) * scale)
+        inside = 2.0 if saturated else math.erf((half_height - y) * scale) + math.erf((half_height + y) * scale)
         total += WEIGHTS[node] * math.exp(-0.5 * x * x) * inside
     return total * 0.25 * (last - first) / math.sqrt(2.0 * math.pi)

@@ -1,4 +1,4 @@
-"""What a strategy sees of the state it is asked about."""
+"""The state as a strategy sees it: mosaic, answers, external model, and the pairs that may still be asked."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from smalti.records import Homographies, PairNumbers, pair_key
 NO_PAIRS: PairNumbers = np.empty((0, 2), dtype=np.int64)
 
 CLOSEST_ASKED = 2
-"""Candidates lie at least this many frames apart: consecutive ones are the chain's business."""
+"""Candidates are at least this many frames apart: consecutive frames belong to the chain."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GivenUp:
-    """Parts that nothing joins, and which of them are too small or were refused often enough."""
+    """The parts of the sequence, and which of them are given up: too small, or refused often enough."""
 
     part: NDArray[np.int64]  # (N,): the part of every frame
     given_up: NDArray[np.bool_]  # of every part
 
     def concerns(self, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tell of pairs whether they would join such a part to another."""
+        """Return whether pairs would join a part that is given up to another part."""
         first, second = self.part[i], self.part[j]
         concerned: NDArray[np.bool_] = (first != second) & (self.given_up[first] | self.given_up[second])
         return concerned
@@ -38,18 +38,18 @@ class GivenUp:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answered:
-    """What is known of pairs (n, 2)."""
+    """The answers so far, as pairs (n, 2)."""
 
-    settled: PairNumbers = field(default_factory=NO_PAIRS.copy)  # the chain, and all that were answered, however
-    refused: PairNumbers = field(default_factory=NO_PAIRS.copy)  # asked, and no yes
+    settled: PairNumbers = field(default_factory=NO_PAIRS.copy)  # the chain and all answered pairs
+    refused: PairNumbers = field(default_factory=NO_PAIRS.copy)  # asked, but not answered yes
     overlapping: PairNumbers = field(default_factory=NO_PAIRS.copy)  # for the external model to learn from
     apart: PairNumbers = field(default_factory=NO_PAIRS.copy)
 
 
 class View:
-    """A mosaic, what else is known, and the pairs that may still be asked.
+    """A mosaic, the answers, and the pairs that may still be asked.
 
-    Everything is computed when first looked at: a strategy pays for what it uses.
+    Properties are computed on first use, so that a strategy pays only for what it uses.
     """
 
     def __init__(
@@ -63,9 +63,11 @@ class View:
         *,
         conservative: bool = False,
     ) -> None:
-        """`untrained` is the external model before any answer, `steady` the same by what is seen around frames.
+        """Take the external model before any answer, `untrained`, and the same pooled over neighbouring frames,
+        `pooled`.
 
-        No other pairs than `only` (n, 2) may be asked. A `cautious` one doubts links that nobody confirms.
+        Only pairs in `only` (n, 2) may be asked. A `conservative` view uses the covariance that doubts unconfirmed
+        links.
         """
         self.estimate = estimate
         self._conservative = conservative
@@ -74,16 +76,16 @@ class View:
         self.answered = answered
         self.given_up = given_up
         self.only = only
-        self.remembered: dict[str, Any] = {}  # what others have computed of this state and want to find again
+        self.remembered: dict[str, Any] = {}  # results that other modules computed for this state
 
     @property
     def settled(self) -> PairNumbers:
-        """The pairs (n, 2) that were answered, however."""
+        """The answered pairs (n, 2), whatever the answer, and the chain."""
         return self.answered.settled
 
     @property
     def refused(self) -> PairNumbers:
-        """The pairs (n, 2) that got no yes."""
+        """The pairs (n, 2) that were asked and not answered yes."""
         return self.answered.refused
 
     @cached_property
@@ -93,12 +95,12 @@ class View:
 
     @cached_property
     def pooled(self) -> PairwiseModel:
-        """The external model before any answer, by what is seen around frames, pair by pair."""
+        """The external model before any answer, pooled over neighbouring frames, pair by pair."""
         return pairwise(self._pooled)
 
     @property
     def covariance(self) -> Covariance:
-        """How surely frames lie to each other."""
+        """The covariance of the frames' relative positions."""
         return self.estimate.conservative_covariance if self._conservative else self.estimate.covariance
 
     @property
@@ -118,29 +120,29 @@ class View:
 
     @property
     def outline(self) -> Outline:
-        """Of every frame."""
+        """The outline of every frame."""
         return self.estimate.outline
 
     def are_joined(self, pairs: PairNumbers) -> NDArray[np.bool_]:
-        """Tell of pairs (n, 2) whether their frames are on one mosaic."""
+        """Return whether the frames of pairs (n, 2) are on one mosaic."""
         joined: NDArray[np.bool_] = self.part[pairs[:, 0]] == self.part[pairs[:, 1]]
         return joined
 
     @cached_property
     def extent(self) -> float:
-        """How many frames beside each other would cover what the mosaics cover, at least."""
+        """The area that the mosaics cover at least, in frames."""
         return self.estimate.extent
 
     def is_linked(self, pairs: PairNumbers) -> NDArray[np.bool_]:
-        """Tell of pairs (n, 2) whether each has a link."""
+        """Return whether pairs (n, 2) have a link."""
         return _among(pair_key(*pairs.T), pair_key(*self.linked.T))
 
     def is_settled(self, pairs: PairNumbers) -> NDArray[np.bool_]:
-        """Tell of pairs (n, 2) whether each was answered, however."""
+        """Return whether pairs (n, 2) were answered, whatever the answer."""
         return _among(pair_key(*pairs.T), np.sort(pair_key(*self.settled.T)))
 
     def may_be_asked(self, pairs: PairNumbers) -> NDArray[np.bool_]:
-        """Tell of pairs (n, 2), i < j, whether each is a candidate."""
+        """Return whether pairs (n, 2), i < j, may be asked."""
         i, j = pairs.T
         key = pair_key(i, j)
         allowed: NDArray[np.bool_] = (j - i >= CLOSEST_ASKED) & ~_among(key, self._known)
@@ -150,7 +152,7 @@ class View:
 
     @cached_property
     def candidates(self) -> NDArray[np.bool_]:
-        """(N, N): the pairs i < j that may be asked, for those who look at all pairs."""
+        """(N, N): the pairs i < j that may be asked, for strategies that evaluate all pairs."""
         allowed = np.zeros((self.frames, self.frames), dtype=np.bool_)
         i, j = np.triu_indices(self.frames, CLOSEST_ASKED)
         allowed[i, j] = self.may_be_asked(np.column_stack([i, j]))
@@ -158,12 +160,12 @@ class View:
 
     @property
     def mosaic_from_frame(self) -> Homographies:
-        """(N, 3, 3): the mosaic that asks, which is the one that people get."""
+        """(N, 3, 3): the maps of the mosaic, the same that are exported and rendered."""
         return self.estimate.mosaic_from_frame
 
     @property
     def centres(self) -> Centres:
-        """The distribution of every frame's centre in every other frame, for those who look at all pairs."""
+        """The distribution of every frame's centre in every other frame, for strategies that evaluate all pairs."""
         return self.covariance.centres
 
     @cached_property
@@ -173,7 +175,7 @@ class View:
 
     @cached_property
     def external_probabilities(self) -> NDArray[np.float64]:
-        """P^ext (N, N), for those who look at all pairs."""
+        """P^ext (N, N), for strategies that evaluate all pairs."""
         return self.external.probabilities()
 
     @cached_property
@@ -183,7 +185,7 @@ class View:
 
 
 def _among(keys: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell of numbers (n,) whether each is among those known, which are sorted."""
+    """Return whether keys (n,) are among the known ones, which are sorted."""
     if not len(known):
         return np.zeros(len(keys), dtype=np.bool_)
     found: NDArray[np.bool_] = known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys

@@ -1,4 +1,4 @@
-"""What a strategy is, and ours: the probability of a yes times what it would teach of the whole mosaic, by its cost."""
+"""Rank pairs: the Strategy interface, and ours, `Smalti`: P(yes) times expected gain over expected cost."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ class Strategy(Protocol):
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name that users give and see."""
         ...
 
     def rank(self, view: View, top: int) -> list[Suggestion]:
-        """Return at most `top` candidates, best first; none if it has nothing to ask."""
+        """Return at most `top` candidates, best first; none if no pair is useful."""
         ...
 
 
 @runtime_checkable
 class JointStrategy(Strategy, Protocol):
-    """A strategy that ranks pairs for a batch: each pair is the best one if those before it are asked as well."""
+    """A strategy that ranks a batch: each pair is the best one if those before it are asked as well."""
 
     @property
     def joint(self) -> bool:
-        """Whether it does."""
+        """Whether it ranks jointly."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Smalti:
-    """Asks the largest P(yes) · expected drop of the squared error / expected cost.
+    """Ranks by P(yes) · expected drop of the squared error / expected cost.
 
-    Costs are in any unit, the same for both: a person's no is soon said, a yes takes ten landmarks.
+    Costs are in any unit, the same for both. A person says "no" quickly; a yes takes about ten landmarks.
     """
 
     name: str = "smalti"
@@ -52,39 +52,39 @@ class Smalti:
 
     def rank(self, view: View, top: int) -> list[Suggestion]:
         """Return the best pairs, chosen jointly: each is the best if those before it are asked as well."""
-        considered = CandidatePairs.of(view)
-        if not len(considered.candidates.pairs):
+        candidates = CandidatePairs.of(view)
+        surveyed = candidates.surveyed
+        if not len(surveyed.pairs):
             return []
-        candidates = considered.candidates
         return [
             Suggestion(
-                Pair(*map(int, candidates.pairs[best])),
-                worth,
+                Pair(*map(int, surveyed.pairs[best])),
+                gain_per_cost,
                 reasons={
-                    "overlap": float(considered.likely[best]),
-                    "position": float(candidates.position[best]),
-                    "external": float(candidates.external[best]),
+                    "overlap": float(candidates.yes_probability[best]),
+                    "position": float(surveyed.position[best]),
+                    "external": float(surveyed.external[best]),
                     "drop_px2": drop,
                 },
             )
-            for best, worth, drop, _ in self.choose(considered.expected_gain(view), top)
+            for best, gain_per_cost, drop, _ in self.choose(candidates.expected_gain(view), top)
         ]
 
     def choose(self, expected_gain: ExpectedGain, count: int) -> Iterator[tuple[int, float, float, ExpectedGain]]:
-        """Yield candidates one by one: its number, its worth, the drop by a yes, and what is left to be learned."""
-        for _ in range(min(count, len(expected_gain.likely))):
+        """Yield the best candidates: number, gain per cost, drop after a yes, expected gain of the rest."""
+        for _ in range(min(count, len(expected_gain.yes_probability))):
             gains = expected_gain.gains
-            worth = self.worth(expected_gain.likely, gains)
-            best = int(np.argmax(worth))
-            if worth[best] <= 0.0:
+            gain_per_cost = self.gain_per_cost(expected_gain.yes_probability, gains)
+            best = int(np.argmax(gain_per_cost))
+            if gain_per_cost[best] <= 0.0:
                 return
-            found = best, float(worth[best]), float(gains[best])
+            found = best, float(gain_per_cost[best]), float(gains[best])
             if count > 1:
                 expected_gain = expected_gain.suppose(best)
             yield (*found, expected_gain)
 
-    def worth(self, likely: NDArray[np.float64], gains: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what candidates are ranked by (n,): the expected drop of the squared error, px², by its cost."""
-        cost = likely * self.cost_of_yes + (1.0 - likely) * self.cost_of_no
-        worth: NDArray[np.float64] = likely * gains / cost
-        return worth
+    def gain_per_cost(self, yes_probability: NDArray[np.float64], gains: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the ranking value (n,): the expected drop of the squared error, px², over the expected cost."""
+        cost = yes_probability * self.cost_of_yes + (1.0 - yes_probability) * self.cost_of_no
+        gain_per_cost: NDArray[np.float64] = yes_probability * gains / cost
+        return gain_per_cost
