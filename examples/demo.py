@@ -11,14 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from smalti.building.build import build
-from smalti.film.film import make_film
-from smalti.progress import Bars
-from smalti_lab.synthetic.camera_path import Handling, wander
-from smalti_lab.synthetic.degradation import Degradation
-from smalti_lab.synthetic.scene import procedural_scene
-from smalti_lab.synthetic.synthetic_files import write_video
-from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
+from smalti import build, make_film
+from smalti_lab import Degradation, Handling, SyntheticSequence, procedural_scene, wander, write_video
 
 SEED = 7
 SCENE = (2200, 1700)
@@ -34,7 +28,7 @@ def main(folder: Path) -> None:
     if not video.exists():
         print(f"making {video}: {FRAMES} frames over a procedural landscape", file=sys.stderr)
         write_video(sequence, video)
-    with build(video, folder / "flight", progress=Bars()) as project:
+    with build(video, folder / "flight", progress=True) as project:
         info = project.info()
         placed = project.placements
         by_chain = sequence.truth_error(np.array([p.chain for p in placed]), frames=[p.number for p in placed])

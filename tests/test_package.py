@@ -41,6 +41,7 @@ ORDER = (
         "compiled",
         "progress",
         "frame_numbers",
+        "notebook_html",
         "geometry",
         "interchange",
         "georeference",

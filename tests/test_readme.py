@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from smalti import ActiveLoop, Outline, Pair, Suggestion
+import smalti
+from smalti import ActiveLoop, Outline, Pair, Project, Session, Suggestion
 from smalti.registration.keypoints import find_keypoints, match_keypoints
-from smalti_lab import OracleAgent
+from smalti_lab import OracleAgent, SimulatedPerson
 from smalti_lab.experiments.worlds import CONTROL_POINTS
 from smalti_lab.synthetic.camera_path import wander
 from smalti_lab.synthetic.scene import procedural_scene
@@ -69,3 +70,22 @@ def test_the_build_example_makes_a_mosaic(tmp_path, monkeypatch):
     names["project"].close()
     assert Path("flight.tif").stat().st_size > 10_000
     assert Path("flight.smalti/report.html").exists()
+
+
+def test_the_annotation_example_keeps_the_answer_of_an_agent(tmp_path, monkeypatch):
+    sequence = SyntheticSequence(procedural_scene(500, 400, 2), wander((500, 400), 14, (200, 150), seed=2))
+    monkeypatch.chdir(tmp_path)
+    write_video(sequence, Path("flight.mp4"))
+
+    def annotate(source, *, target_px):
+        # As if a person had opened the page and ended it at once.
+        Session.open(source, "flight.smalti", target_px=target_px).close()
+        return Project.open("flight.smalti")
+
+    monkeypatch.setattr(smalti, "annotate", annotate, raising=False)
+    person = SimulatedPerson(sequence.points_in, sequence.field, unsure=0.0)
+    names = {"smalti": smalti, "Pair": Pair, "agent": person}
+    exec(code_blocks()[3], names)
+    names["project"].close()
+    with Project.open("flight.smalti") as project:
+        assert project.answers[-1].answer.author == "person"

@@ -12,22 +12,48 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import smalti
+import smalti_lab
 from smalti.cli.main import _parser as command_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 
 API_GROUPS = {
-    "Build a mosaic": ("build", "Project", "Mosaic", "Uncertainty", "make_film"),
+    "Build a mosaic": ("build", "Project", "Mosaic", "Uncertainty", "make_film", "Matcher"),
+    "Annotate": ("annotate", "Session"),
     "Ask questions": ("ActiveLoop", "StopRule", "StopReason", "Strategy", "Suggestion", "View"),
-    "Answer questions": ("Agent", "PrecomputedAgent", "Answer", "Verdict", "Expectation", "Landmarks", "Pair"),
-    "Predict overlap": (
-        *("ExternalModel", "WeightedSignatures", "PositionSensor", "FixedProbabilities", "NoExternalModel"),
-    ),
-    "Adjust": ("Estimate", "Covariance", "Link", "fit_link", "Lens", "Outline"),
-    "Maps of frames": ("Family", "TRANSLATION", "RIGID", "SIMILARITY", "AFFINE", "PROJECTIVE"),
+    "Answer questions": ("Agent", "PrecomputedAgent", "Answer", "Verdict", "Author", "Landmarks", "Pair"),
+    "Predict overlap": ("ExternalModel", "WeightedSignatures", "PositionSensor", "FixedProbabilities"),
+    "Frames and lens": ("Outline", "Lens"),
     "Errors": ("SmaltiError",),
 }
-"""The order of the API page. Names that stand in no group are listed under "More"; none is left out."""
+"""The order of the API page: every public name of `smalti` once."""
+
+LAB_GROUPS = {
+    "Lab: synthetic sequences": (
+        *("SyntheticSequence", "EndoscopeSequence", "procedural_scene", "load_scene", "raster", "circle", "wander"),
+        *("Handling", "Degradation", "write_video", "write_frames"),
+    ),
+    "Lab: simulated agents": ("OracleAgent", "SimulatedPerson"),
+    "Lab: replay": ("replay", "Replay"),
+}
+"""The same for `smalti_lab`."""
+
+MEMBERS = {
+    "Project": (
+        *("open", "info", "mosaic", "evaluate", "georeference", "parts", "is_finished", "frames", "answers", "links"),
+        *("placements", "not_placed", "unconfirmed", "source", "width", "height", "outline", "lens", "mask", "close"),
+    ),
+    "Session": (
+        *("open", "question", "look", "record", "propose", "state", "mosaic", "answers", "revision", "finish", "close"),
+    ),
+    "ActiveLoop": (
+        *("start", "suggest", "best", "record", "forget", "replay", "run", "stop_reason", "is_settled", "answers"),
+        *("chain", "landmarks", "links", "rejected", "mosaic_from_frame", "part", "lens", "frames", "outline"),
+        *("predicted_error_px", "error_bound_px", "prediction", "posterior", "likely", "expect", "surprise"),
+        *("covariance", "estimate", "external", "strategy", "stop_rule", "view"),
+    ),
+}
+"""Classes that no user calls by name, and whose other members only Smalti itself uses: what users need of them."""
 
 PROJECT_FILES = ("CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md")
 
@@ -58,7 +84,8 @@ def write_commands() -> str:
         "",
         "This page is written by the program itself. `smalti COMMAND --help` prints the same.",
         "",
-        "A command exits with 0 if all went well, 1 after an error, 2 after a wrong call and 130 after Ctrl-C.",
+        "A command exits with 0 if all went well, 1 after an error, 2 after a wrong call, 130 after Ctrl-C, and 141 "
+        "if the program that reads its output has ended.",
         "",
         "| command | what it does |",
         "| --- | --- |",
@@ -91,24 +118,18 @@ def write_api() -> str:
     lines = [
         "# Python API",
         "",
-        f"These {len(smalti.__all__)} names are public: `from smalti import …`. "
-        "All other names may change at any time.",
+        f"These {len(smalti.__all__)} names of `smalti` and {len(smalti_lab.__all__)} names of `smalti_lab` are public."
+        " All other names may change at any time.",
     ]
-    for title, names in grouped_names().items():
-        lines += ["", f"## {title}"]
-        for name in names:
-            # Constants have no docstring that mkdocstrings could show: their value tells.
-            shown = [f"### {name}", "", f"`{getattr(smalti, name)!r}`"] if name.isupper() else [f"::: smalti.{name}"]
-            lines += ["", *shown]
+    for package, groups in ((smalti, API_GROUPS), (smalti_lab, LAB_GROUPS)):
+        for title, names in groups.items():
+            lines += ["", f"## {title}"]
+            for name in names:
+                lines += ["", f"::: {package.__name__}.{name}"]
+                if name in MEMBERS:
+                    lines += ["    options:", "      merge_init_into_class: false"]
+                    lines += [f"      members: [{', '.join(MEMBERS[name])}]"]
     return "\n".join(lines) + "\n"
-
-
-def grouped_names() -> dict[str, list[str]]:
-    """Return the public names by group; every name stands in exactly one."""
-    groups = {title: [name for name in names if name in smalti.__all__] for title, names in API_GROUPS.items()}
-    listed = {name for names in groups.values() for name in names}
-    groups["More"] = [name for name in smalti.__all__ if name not in listed]
-    return {title: names for title, names in groups.items() if names}
 
 
 def redirect_links(markdown: str, page: str) -> str:

@@ -13,23 +13,16 @@ from smalti.lazy_names import find, names_for_type_checkers
 if TYPE_CHECKING:
     from smalti.active_loop import ActiveLoop as ActiveLoop, StopReason as StopReason, StopRule as StopRule
     from smalti.agents.agent import Agent as Agent, PrecomputedAgent as PrecomputedAgent
+    from smalti.agents.matcher import Matcher as Matcher
+    from smalti.annotation.session import Session as Session
     from smalti.building.build import build as build
     from smalti.errors import SmaltiError as SmaltiError
     from smalti.film.film import make_film as make_film
-    from smalti.geometry.homographies import (
-        AFFINE as AFFINE,
-        PROJECTIVE as PROJECTIVE,
-        RIGID as RIGID,
-        SIMILARITY as SIMILARITY,
-        TRANSLATION as TRANSLATION,
-        Family as Family,
-    )
     from smalti.geometry.lens import Lens as Lens
     from smalti.geometry.outline import Outline as Outline
     from smalti.overlap.external_model import (
         ExternalModel as ExternalModel,
         FixedProbabilities as FixedProbabilities,
-        NoExternalModel as NoExternalModel,
         PositionSensor as PositionSensor,
     )
     from smalti.overlap.weighted_signatures import WeightedSignatures as WeightedSignatures
@@ -37,13 +30,14 @@ if TYPE_CHECKING:
     from smalti.project.uncertainty import Uncertainty as Uncertainty
     from smalti.records import (
         Answer as Answer,
-        Expectation as Expectation,
+        Author as Author,
         Landmarks as Landmarks,
         Pair as Pair,
         Suggestion as Suggestion,
         Verdict as Verdict,
     )
     from smalti.rendering.mosaic import Mosaic as Mosaic
+    from smalti.server.serving import annotate as annotate
     from smalti.suggestion.state_view import View as View
     from smalti.suggestion.strategy import Strategy as Strategy
 

@@ -25,9 +25,10 @@ from smalti.engine.links import Link, fit_link
 from smalti.engine.robust_estimate import estimate
 from smalti.engine.variance_components import MATCHER, PERSON
 from smalti.errors import ModelError, PairError
-from smalti.geometry.homographies import PROJECTIVE, Family
+from smalti.geometry.homographies import PROJECTIVE, Family, FamilyName, family_named
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
+from smalti.notebook_html import draw_card, say_answers, say_error
 from smalti.overlap.external_model import ExternalModel, NoExternalModel, pairwise
 from smalti.records import Answer, Author, Expectation, Homographies, Landmarks, Pair, PairNumbers, Suggestion, Verdict
 from smalti.suggestion.appearance_evidence import pooled
@@ -112,7 +113,7 @@ class ActiveLoop(AnsweredLoop[Link]):
         *,
         external: ExternalModel | None = None,
         strategy: Strategy | None = None,
-        family: Family = PROJECTIVE,
+        family: Family | FamilyName = PROJECTIVE,
         lens: Lens | None = None,
         reference: Reference = "auto",
         stop_rule: StopRule | None = None,
@@ -126,6 +127,7 @@ class ActiveLoop(AnsweredLoop[Link]):
         are these pairs. The `lens` is estimated unless it is given. The mosaic is in the pixels of the `reference`
         frame, by default the middle one of every part.
         """
+        family = family_named(family) if isinstance(family, str) else family
         by_pair: dict[Pair, Landmarks] = {}
         for landmarks in chain:
             landmarks.pair.check_within(frames)
@@ -306,6 +308,21 @@ class ActiveLoop(AnsweredLoop[Link]):
                 expected = chosen_by.expect(suggestion.pair) if isinstance(agent, ExpectingAgent) else None
                 state = state.record(ask(agent, suggestion.pair, expected))
                 yield state
+
+    def _repr_html_(self) -> str:
+        """Show the numbers that matter in a notebook."""
+        verdicts = [answer.verdict for answer in self.answers]
+        best, reason = self.best, self.stop_reason()
+        rows = [
+            ("frames", str(self.frames)),
+            ("parts", str(int(self.part.max()) + 1)),
+            ("predicted error", say_error(self.predicted_error_px, self.error_bound_px)),
+            ("questions asked", say_answers(*(verdicts.count(verdict) for verdict in Verdict))),
+            ("rejected links", str(len(self.rejected))),
+            ("best next pair", "none is left" if best is None else f"{best.pair.i} and {best.pair.j}"),
+            ("reason to stop", "none" if reason is None else reason.value),
+        ]
+        return draw_card("Active loop", rows)
 
     def _diverse(self, count: int) -> list[Suggestion]:
         """Return the best suggestions, no two of them between the same neighbourhoods."""

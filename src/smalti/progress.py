@@ -30,6 +30,13 @@ class Progress(Protocol):
         ...
 
 
+def progress_of(shown: Progress | bool) -> Progress:
+    """Return what the user chose: bars, silence, or an object of their own."""
+    if isinstance(shown, bool):
+        return Bars() if shown else Silence()
+    return shown
+
+
 class Silence:
     """Shows nothing."""
 

@@ -187,7 +187,7 @@ def recollect(project: Project) -> Recollection:
     longest_baseline = LONGEST_BASELINE if registration is not None and registration.method == PIXELS else 0
     chain = register_chain(len(numbers), project.outline, questions.ask, 2 * len(numbers), longest_baseline)
     joined = {landmarks.pair for landmarks in chain.links}
-    answers = tuple(answer for answer in questions.given(Role.LOOP) if answer.pair not in joined)
+    answers = tuple(questions.given_after(joined))
     if not answers:
         raise ProjectError(f"{project.folder}: no question was answered yet; there is nothing to replay")
     outcome = project.store.fact(Outcome)

@@ -97,3 +97,9 @@ def test_a_table_is_read_from_csv_with_the_asked_sigma(tmp_path: Path) -> None:
 def test_a_csv_that_is_missing_is_refused_by_its_name(tmp_path: Path) -> None:
     with pytest.raises(TableError, match=r"nowhere\.csv"):
         PrecomputedAgent.from_csv(tmp_path / "nowhere.csv")
+
+
+def test_a_table_may_be_named_by_a_text(tmp_path: Path) -> None:
+    table = tmp_path / "landmarks.csv"
+    table.write_text("frame_i,frame_j,x_i,y_i,x_j,y_j\n0,5,10,20,12,21\n")
+    assert PrecomputedAgent.from_csv(str(table)).pairs() == [Pair(0, 5)]

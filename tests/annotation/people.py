@@ -10,7 +10,6 @@ import numpy as np
 
 from smalti.annotation.messages import GiveAnswer, Landmark, Queue, RemoveAnswer, Step
 from smalti.annotation.session import Session
-from smalti.building.build_settings import BuildSettings
 from smalti.geometry.linear_maps import apply, compose, invert
 from smalti_lab.synthetic.camera_path import raster
 from smalti_lab.synthetic.synthetic_files import write_frames
@@ -37,7 +36,7 @@ def prepared(base: Path) -> Path:
 
 @contextmanager
 def opened(folder: Path, *, queue: Queue = Queue.ALL, **settings):
-    session = Session.open(folder, queue=queue, settings=BuildSettings(**settings))
+    session = Session.open(folder, queue=queue.value, **settings)
     try:
         yield session
     finally:

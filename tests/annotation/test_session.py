@@ -27,7 +27,7 @@ from smalti.geometry.lens import Lens
 from smalti.geometry.linear_maps import apply, compose, invert
 from smalti.progress import Silence
 from smalti.project.answer_store import Store
-from smalti.project.entries import Act, FrameEntry, LinkState, Role, number_usable
+from smalti.project.entries import Act, AnswerEntry, FrameEntry, LinkState, Role, number_usable
 from smalti.project.project import Project
 from smalti.records import Answer, Author, Pair, Verdict
 from smalti_lab.experiments.worlds import OUTLINE, raster
@@ -444,3 +444,56 @@ def test_a_matchers_no_stands_alone_only_where_an_overlap_is_unlikely(session):
         max(likely[pair] for pair in sure) < DOUBTFUL_OVERLAP <= min(likely[pair] for pair in likely.keys() - set(sure))
     )
     assert not is_sure(Answer.unsure(sure[0]), loop, [])
+
+
+def test_a_session_takes_the_answers_of_an_agent(folder):
+    with Session.open(folder) as session:
+        question = session.question()
+        outcome = session.record(Answer.no(Pair(question.i, question.j), author=Author.PERSON))
+        assert outcome.state.counts.no == 1
+        assert (outcome.question.i, outcome.question.j) != (question.i, question.j)
+    with Session.open(folder) as session:
+        assert session.state().counts.no == 1
+
+
+def test_a_project_does_not_choose_its_frames_again(folder):
+    with pytest.raises(UsageError, match=r"every: .* is a project, its frames are chosen; leave every out"):
+        Session.open(folder, every=2)
+
+
+def test_an_unknown_queue_is_refused(folder):
+    with pytest.raises(UsageError, match="unknown queue 'some': choose from all, doubtful"):
+        Session.open(folder, queue="some")
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_a_pair_that_the_matcher_failed_to_chain_is_asked_once(folder, verdict):
+    with Session.open(folder) as session:
+        pair = Pair(session.question().i, session.question().j)
+        # As if the matcher had tried it as a bridge; the chain needs no bridge there.
+        session.project.store.keep_answer(AnswerEntry(Answer.no(pair, "too few matches"), Role.BRIDGE, 0.1))
+    with Session.open(folder) as session:
+        assert (session.question().i, session.question().j) == (pair.i, pair.j)
+        give(session, pair.i, pair.j, verdict, marks(pair.i, pair.j) if verdict is Verdict.YES else ())
+        row = next(row for row in session.answers() if (row.i, row.j) == (pair.i, pair.j))
+        assert (row.role, row.author, row.verdict) == (Role.BRIDGE, Author.PERSON, verdict)
+        assert (session.question().i, session.question().j) != (pair.i, pair.j)
+        undo(session)
+        assert (session.question().i, session.question().j) == (pair.i, pair.j)
+
+
+def test_a_build_uses_what_a_person_said_of_a_pair_that_could_not_be_chained(folder):
+    with Session.open(folder) as session:
+        pair, source = Pair(session.question().i, session.question().j), session.state().source
+        session.project.store.keep_answer(AnswerEntry(Answer.no(pair, "too few matches"), Role.BRIDGE, 0.1))
+    with Session.open(folder) as session:
+        answer(session, pair.i, pair.j)
+    with build(source, folder, budget=1, matcher=TrueMatcher(walk(), noise_px=1.2)) as project:
+        assert pair in {link.pair for link in project.links if link.state is LinkState.ACCEPTED}
+
+
+def test_a_session_shows_itself_in_a_notebook(session):
+    shown = session._repr_html_()
+    question = session.question()
+    assert f">{question.i} and {question.j}<" in shown
+    assert "not finished" in shown

@@ -113,7 +113,7 @@ def test_a_long_sequence_interrupted_within_a_batch_ends_as_one_that_was_not(tmp
     sequence = SyntheticSequence(scene(), camera)
     write_frames(sequence, tmp_path / "images", ".png")
 
-    def pairs_of(folder, progress=None):
+    def pairs_of(folder, progress=False):
         with smalti.build(
             tmp_path / "images", folder, budget=7, registration="keypoints", progress=progress
         ) as project:

@@ -154,9 +154,9 @@ def test_a_page_that_was_not_built_is_one_line(tmp_path, monkeypatch, capfd):
     ("option", "value"), [("--every", "2"), ("--start", "1"), ("--end", "9"), ("--max-size", "90"), ("--mask", "none")]
 )
 def test_a_project_does_not_choose_its_frames_again(prepared, any_page, monkeypatch, capfd, option, value):
-    monkeypatch.setattr(serving.Session, "open", lambda *given, **options: pytest.fail("the session was opened"))
+    monkeypatch.setattr(serving.Session, "prepare", lambda *given, **options: pytest.fail("the session was opened"))
     assert main(["annotate", "-q", "--no-browser", option, value, str(prepared)]) == 2
-    assert one_line(capfd).startswith(f"smalti: {option}: {prepared} is a project")
+    assert one_line(capfd).startswith(f"smalti: {option[2:]}: {prepared} is a project")
 
 
 @pytest.mark.parametrize(("slow_to_end", "ends"), [(False, 130), (True, "at once")])
@@ -181,7 +181,7 @@ def test_ctrl_c_while_it_prepares_says_that_the_command_goes_on(any_page, monkey
         assert code == 130
         raise Exit
 
-    monkeypatch.setattr(serving.Session, "open", opening)
+    monkeypatch.setattr(serving.Session, "prepare", opening)
     monkeypatch.setattr(command.os, "_exit", leave_at_once)
     if ends == "at once":
         with pytest.raises(Exit):
@@ -194,12 +194,12 @@ def test_ctrl_c_while_it_prepares_says_that_the_command_goes_on(any_page, monkey
 def test_the_options_reach_the_session(any_page, monkeypatch, capfd):
     given = {}
 
-    def opening(location, folder, *, progress, on_change, **options):
-        given.update(options, location=location, folder=folder)
+    def opening(location, folder, settings, *, progress, on_change, **options):
+        given.update(options, location=location, folder=folder, settings=settings)
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         return FakeSession().opening(progress, on_change)
 
-    monkeypatch.setattr(serving.Session, "open", opening)
+    monkeypatch.setattr(serving.Session, "prepare", opening)
     frames = ["--every", "2", "--start", "3", "--end", "9", "--max-size", "80", "--mask", "none"]
     words = ["-o", "out", "--queue", "doubtful", "--target-px", "2", "--source", "there"]
     words += ["--method", "paper", "--family", "similarity", "--reference", "7"]
@@ -208,7 +208,7 @@ def test_the_options_reach_the_session(any_page, monkeypatch, capfd):
     assert (source.every, source.start, source.end, source.max_size) == (2, "3", "9", 80)
     assert (settings.mask, settings.target_px) == ("none", 2.0)
     assert (settings.method, settings.family, settings.reference) == ("paper", "similarity", "7")
-    assert (given["queue"], given["source"]) == (Queue.DOUBTFUL, Path("there"))
+    assert (given["queue"], given["moved_to"]) == (Queue.DOUBTFUL, Path("there"))
     assert (given["location"], given["folder"]) == (["a.png", "b.png"], Path("out"))
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -197,3 +200,12 @@ def test_a_wrong_render_is_one_line(options, code, built, tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     complain(capfd, "render", built, "-q", *options, code=code)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(built):
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [sys.executable, "-m", "smalti.cli.main", "info", str(built)]
+    with os.fdopen(writing) as gone:
+        done = subprocess.run(words, stdout=gone, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.stderr, done.returncode) == ("", 141)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import re
 import shlex
-import sys
 import unicodedata
 from pathlib import Path
-from types import ModuleType
 
 import cv2
 import numpy as np
 import pytest
 
 import smalti
+from tests.docs.hooks import ROOT, hook
 
-ROOT = Path(__file__).parents[2]
 PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")),
@@ -28,19 +25,9 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 MOST_WORDS = 40
 
 
-def hook(name: str) -> ModuleType:
-    """Import a hook of the site."""
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / "_hooks" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 pages = hook("pages")
 local_assets = hook("local_assets")
+notebooks = hook("notebooks")
 
 
 def named(path: Path) -> str:
@@ -52,7 +39,8 @@ def text_of(path: Path) -> str | None:
     if path.is_file():
         return path.read_text(encoding="utf-8")
     place = path.relative_to(ROOT / "docs").as_posix() if path.is_relative_to(ROOT / "docs") else ""
-    return pages.GENERATED[place]() if place in pages.GENERATED else None
+    generated = {**pages.GENERATED, **notebooks.GENERATED}
+    return generated[place]() if place in generated else None
 
 
 def prose_of(text: str) -> str:
@@ -150,11 +138,6 @@ def test_the_command_reference_has_every_command_and_option():
         section = written.split(f"## smalti {name}\n")[1].split("\n## ")[0]
         missing = [option for action in parser._actions for option in action.option_strings if option not in section]
         assert not missing, f"smalti {name}: {missing}"
-
-
-def test_the_api_page_has_every_public_name_once():
-    listed = [name for names in pages.grouped_names().values() for name in names]
-    assert sorted(listed) == sorted(smalti.__all__)
 
 
 def test_every_page_of_the_navigation_exists():

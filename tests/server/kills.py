@@ -21,7 +21,12 @@ GONE = (OSError, http.client.HTTPException)
 """What one notices of a server that was killed."""
 
 # One thread each: the machine has others to run, and threads that wait for each other do so by spinning.
-ALONE = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+ALONE = {
+    **os.environ,
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+}
 
 
 class Nursery:

@@ -82,7 +82,7 @@ def serve_folder(app, dispatcher, folder):
     print(os.getpid(), address.port, flush=True)
 
     def opening(progress, on_change):
-        return Session.open(folder, progress=progress, on_change=on_change)
+        return Session.prepare(folder, progress=progress, on_change=on_change)
 
     serve(app, dispatcher, address, opening)
 

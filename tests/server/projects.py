@@ -28,7 +28,7 @@ def real_desk(prepared, to):
     folder, dispatcher, sessions = shutil.copytree(prepared, to), new_dispatcher(), []
 
     def opening(progress, on_change):
-        sessions.append(Session.open(folder, progress=progress, on_change=on_change))
+        sessions.append(Session.prepare(folder, progress=progress, on_change=on_change))
         return sessions[0]
 
     dispatcher.open(opening).result(PATIENCE_SECONDS)

@@ -107,7 +107,7 @@ class PrecomputedAgent:
         )
 
     @classmethod
-    def from_csv(cls, path: Path, *, sigma: float = 1.0) -> PrecomputedAgent:
+    def from_csv(cls, path: str | Path, *, sigma: float = 1.0) -> PrecomputedAgent:
         """Read the table `frame_i,frame_j,x_i,y_i,x_j,y_j`."""
         return cls.from_landmarks(read_landmarks(path, sigma=sigma))
 

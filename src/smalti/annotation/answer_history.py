@@ -16,6 +16,7 @@ from smalti.active_loop import ActiveLoop
 from smalti.annotation.opening import Opened
 from smalti.annotation.session_state import AnyLoop, Surprise, surprise_of
 from smalti.building.preparation import Preparation
+from smalti.building.source_questions import counts_after_chain
 from smalti.errors import PairError
 from smalti.frame_numbers import FrameNumbers
 from smalti.progress import Progress, Silence
@@ -226,8 +227,13 @@ class AnswerHistory:
         return tuple(entry.place for entry in self.history.answers if entry.role not in (Role.LOOP, Role.ASIDE))
 
     def _entries(self) -> list[Entry]:
-        loop = [entry for entry in self.answers() if entry.role is Role.LOOP]
-        return [Entry(entry.place, entry.answer.of_pair(self.inner(entry.answer.pair))) for entry in loop]
+        """Return what was answered after the chain."""
+        chain, entries = self.preparation.start.chain, []
+        for entry in self.answers():
+            inner = self.inner(entry.answer.pair)
+            if counts_after_chain(entry, inner, chain):
+                entries.append(Entry(entry.place, entry.answer.of_pair(inner)))
+        return entries
 
 
 SECONDS_OF_YES, SECONDS_OF_NO = 60.0, 15.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from smalti.agents.matcher import Matcher
@@ -45,6 +45,16 @@ def is_project(location: Location) -> bool:
     return isinstance(location, str | Path) and (Path(location) / FILE_NAME).is_file()
 
 
+def refuse_choice_of_frames(location: Location, settings: BuildSettings) -> None:
+    """Refuse settings that a project has settled already, instead of ignoring them."""
+    usual = BuildSettings()
+    chosen = {**asdict(settings.source), "mask": settings.mask, "seed": settings.seed}
+    for name, default in {**asdict(usual.source), "mask": usual.mask, "seed": usual.seed}.items():
+        if is_project(location) and chosen[name] != default:
+            option = name.replace("_", "-")
+            raise UsageError(f"{option}: {location} is a project, its frames are chosen; leave {option} out")
+
+
 def open_project(
     location: Location,
     folder: str | Path | None,
@@ -62,6 +72,7 @@ def open_project(
             return _open(project, settings, matcher, progress)
     if folder is not None:
         raise UsageError(f"{location}: is already a project; leave out the other folder")
+    refuse_choice_of_frames(location, settings)
     project = Project.open(str(location), source=source)
     try:
         project.lock = ProjectLock(project.folder, WHAT).acquire()

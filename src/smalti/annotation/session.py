@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from smalti.active_loop import ActiveLoop
 from smalti.agents.matcher import Matcher
@@ -33,17 +33,22 @@ from smalti.annotation.session_state import AnyLoop
 from smalti.building.build import Location
 from smalti.building.build_settings import BuildSettings
 from smalti.building.delivery import deliver
-from smalti.errors import ChangedMeanwhileError, LandmarkError, SmaltiError
-from smalti.progress import Progress, Silence
+from smalti.errors import ChangedMeanwhileError, LandmarkError, SmaltiError, UnknownNameError
+from smalti.frames.source_settings import SourceSettings
+from smalti.geometry.homographies import FamilyName
+from smalti.notebook_html import draw_card, say_answers, say_error
+from smalti.progress import Progress, Silence, progress_of
 from smalti.project.entries import AnswerEntry, Role
+from smalti.project.facts import Method, Registration
 from smalti.records import Answer, Author, Pair
+
+QueueName = Literal["all", "doubtful"]
 
 
 class Session:
     """Questions to people about one project. Its methods may be called from any thread.
 
-    The state is a function of the log, which `AnswerHistory` follows. An answer is on disk before anything else is done
-    with it.
+    The state is a function of the log of answers. An answer is on disk before anything else is done with it.
     """
 
     def __init__(
@@ -70,25 +75,81 @@ class Session:
     @classmethod
     def open(
         cls,
-        location: Location,
-        folder: str | Path | None = None,
+        source: Location,
+        output: str | Path | None = None,
         *,
-        settings: BuildSettings | None = None,
-        queue: say.Queue = say.Queue.ALL,
-        source: str | Path | None = None,
+        queue: QueueName = "all",
         matcher: Matcher | None = None,
+        every: int = 1,
+        start: str | None = None,
+        end: str | None = None,
+        max_size: int | None = None,
+        mask: str | Path = "auto",
+        registration: Registration = "auto",
+        method: Method = "smalti",
+        family: FamilyName = "projective",
+        reference: int | str = "auto",
+        target_px: float | None = None,
+        seed: int = 0,
+        moved_to: str | Path | None = None,
+        progress: Progress | bool = False,
+    ) -> Self:
+        """Prepare a video, images, or a project's folder for questions. This takes long for a new video.
+
+        Use the session in a `with` block, or close it.
+
+        Args:
+            source: a video, a folder of images, a pattern, a list of images, or a project's folder.
+            output: the folder of a new project.
+            queue: `"doubtful"` asks only about the pairs of which the matcher is not sure; it answers the others.
+            matcher: see `smalti.build`, as for all arguments up to `seed`. A project's frames are chosen already:
+                leave `every`, `start`, `end`, `max_size`, `mask` and `seed` out.
+            moved_to: where a project's frames are now, if they were moved.
+            progress: True shows bars.
+        """
+        settings = BuildSettings(
+            SourceSettings(every, start, end, max_size),
+            mask=str(mask),
+            registration=registration,
+            method=method,
+            family=family,
+            reference=str(reference),
+            target_px=target_px,
+            seed=seed,
+        )
+        shown = progress_of(progress)
+        return cls.prepare(
+            source, output, settings, queue=queue_named(queue), matcher=matcher, moved_to=moved_to, progress=shown
+        )
+
+    @classmethod
+    def prepare(
+        cls,
+        source: Location,
+        output: str | Path | None = None,
+        settings: BuildSettings | None = None,
+        *,
+        queue: say.Queue = say.Queue.ALL,
+        matcher: Matcher | None = None,
+        moved_to: str | Path | None = None,
         progress: Progress | None = None,
         on_change: Callable[[], None] | None = None,
     ) -> Self:
-        """Prepare a video, images, or a project's folder for questions. For a new project this takes long."""
+        """Open a session by settings; `on_change` is called whenever its state has changed."""
         progress = Silence() if progress is None else progress
         settings = BuildSettings() if settings is None else settings
-        opened = open_project(location, folder, settings, source=source, matcher=matcher, progress=progress)
+        opened = open_project(source, output, settings, source=moved_to, matcher=matcher, progress=progress)
         try:
             return cls(opened, queue, progress, on_change)
         except BaseException:
             opened.project.close()
             raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     @property
     def revision(self) -> int:
@@ -115,7 +176,10 @@ class Session:
             )
 
     def question(self) -> say.Question | None:
-        """Return the most useful question; None while the matcher is at work, or if none is left."""
+        """Return the question with the largest expected gain for its cost, about the frames `i` and `j`.
+
+        None while the matcher is at work, or where no question is left.
+        """
         with self._engine_first():
             best = self._answer_history.loop.best
             return None if best is None or self._auto_answerer.is_working else self._ask(best.pair)
@@ -158,15 +222,22 @@ class Session:
         with self._engine_first():
             return list_answers(self._answer_history)
 
+    def record(self, answer: Answer) -> say.Outcome:
+        """Keep an answer, and return the next question and whether the answer contradicts the others.
+
+        The pair need not be the one asked; frames have their numbers in the source.
+        """
+        with self._engine_first():
+            self._answer_history.inner(answer.pair)
+            return self._keep(AnswerEntry(answer, self._answer_history.role_of(answer.pair), 0.0))
+
     def give(self, request: say.GiveAnswer) -> say.Outcome:
-        """Store a person's answer, and return the next question."""
+        """Keep a person's answer from the page, and return the next question."""
         pair = Pair(request.i, request.j)
         with self._engine_first():
             self._answer_history.inner(pair)
             entry = read_answer(request, self._answer_history.role_of(pair), self._answer_history.loop)
-            self.project.store.keep_answer(entry, seen_revision=request.seen_revision)
-            self._take_up(self._precomputation.states)
-            return self._outcome(describe_answer(pair, request.verdict), entry)
+            return self._keep(entry, request.seen_revision)
 
     def remove(self, request: say.RemoveAnswer) -> say.Outcome:
         """Take an answer back. An answer of the chain is replaced by a person's "cannot tell"."""
@@ -265,16 +336,31 @@ class Session:
         with self._opened.again() as project:
             return export(name, project, placed)
 
-    def finish(self, progress: Progress) -> None:
-        """Finish the mosaic of the answers so far, render it and report. People may go on answering meanwhile."""
+    def finish(self, progress: Progress | bool = False) -> None:
+        """Finish the mosaic by the answers so far, render it and report; people may go on answering meanwhile."""
         with self._engine_first():
             loop, revision = self._answer_history.loop, self.revision
         with self._opened.again() as project:
             preparation = self._opened.prepare_again(project, Silence())
-            deliver(project, preparation, loop, progress, revision)
+            deliver(project, preparation, loop, progress_of(progress), revision)
         with self._engine_first():
             self._answer_history.take_up()
         self._on_change()
+
+    def _repr_html_(self) -> str:
+        """Show where things stand in a notebook."""
+        state, question = self.state(), self.question()
+        counts = state.counts
+        rows = [
+            ("usable frames", f"{state.usable} of {state.frames}"),
+            ("parts", str(state.parts)),
+            ("predicted error", say_error(state.predicted_px, None)),
+            ("questions answered", say_answers(counts.yes, counts.no, counts.unsure)),
+            ("next question", "none" if question is None else f"{question.i} and {question.j}"),
+            ("mosaic", "finished" if state.finished else "not finished: finish() makes it"),
+            ("folder", state.folder),
+        ]
+        return draw_card(f"Session: {state.name}", rows)
 
     def close(self) -> None:
         """Stop precomputation, and close the files."""
@@ -320,6 +406,12 @@ class Session:
             answer=given,
         )
 
+    def _keep(self, entry: AnswerEntry, seen_revision: int | None = None) -> say.Outcome:
+        """Write an answer to disk, then go to the state after it."""
+        self.project.store.keep_answer(entry, seen_revision=seen_revision)
+        self._take_up(self._precomputation.states)
+        return self._outcome(describe_answer(entry.answer.pair, entry.answer.verdict), entry)
+
     def _take_up(self, precomputed: Mapping[Hypothetical, AnyLoop] = NOTHING_PRECOMPUTED) -> None:
         """Go to the state after a person's action. If there is no such state, undo the action, in the log too."""
         try:
@@ -333,8 +425,13 @@ class Session:
         """Continue after a change that is on disk."""
         contradiction = None
         state_history = self._answer_history.state_history
-        if given is not None and given.role is Role.LOOP:
-            answer = state_history.now.loop.answers[-1]
+        latest = state_history.now.entry
+        if (
+            given is not None
+            and latest is not None
+            and latest.answer.pair == self._answer_history.inner(given.answer.pair)
+        ):
+            answer = latest.answer
             found = find_contradiction(
                 state_history.before.loop, state_history.now.loop, answer, state_history.earlier_surprises()
             )
@@ -357,3 +454,10 @@ class Session:
     def _prefetch(self, inner: Pair) -> None:
         outer = self._answer_history.outer(inner)
         self._pictures.prefetch((outer.i, outer.j))
+
+
+def queue_named(name: str) -> say.Queue:
+    """Look a queue up by its name."""
+    if name not in list(say.Queue):
+        raise UnknownNameError("queue", name, tuple(say.Queue))
+    return say.Queue(name)

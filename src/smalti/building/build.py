@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from smalti.active_loop import ActiveLoop
 from smalti.agents.matcher import Matcher
@@ -16,10 +15,11 @@ from smalti.building.preparation import Preparation, prepare, timed
 from smalti.errors import InputError
 from smalti.frames.source import open_source
 from smalti.frames.source_settings import SourceSettings
+from smalti.geometry.homographies import FamilyName
 from smalti.paper.paper_loop import PaperLoop
-from smalti.progress import Progress, Silence
+from smalti.progress import Progress, progress_of
 from smalti.project.entries import Role
-from smalti.project.facts import QuestionsAskedBy
+from smalti.project.facts import Method, QuestionsAskedBy, Registration
 from smalti.project.project import Project
 from smalti.records import Author
 
@@ -34,23 +34,56 @@ def build(
     output: str | Path | None = None,
     *,
     matcher: Matcher | None = None,
-    progress: Progress | None = None,
     every: int = 1,
     start: str | None = None,
     end: str | None = None,
     max_size: int | None = None,
-    **options: Any,
+    mask: str | Path = "auto",
+    registration: Registration = "auto",
+    method: Method = "smalti",
+    family: FamilyName = "projective",
+    reference: int | str = "auto",
+    budget: int | None = None,
+    target_px: float | None = None,
+    seed: int = 0,
+    progress: Progress | bool = False,
 ) -> Project:
-    """Build the mosaic of a video or of images, or go on with a build that was interrupted.
+    """Build the mosaic of a video or of images, or continue a build that was interrupted.
 
-    `output` is the project's folder, by default the input's name with `.smalti` in the current folder. `matcher` takes
-    two images (h, w, 3) and returns points (n, 2) of both, or None; without one, keypoints are matched, or all pixels
-    where contrast is low. `options` are those of `BuildSettings`: mask, registration, method, budget, target_px,
-    family, reference, seed.
+    Args:
+        source: a video, a folder of images, a pattern such as `shots/*.tif`, or a list of images.
+        output: the project's folder; by default the input's name with `.smalti`, in the current folder.
+        matcher: takes two images (h, w, 3) and returns points (n, 2) of both, or None. Without one, Smalti matches
+            keypoints, or all pixels where contrast is low.
+        every: use every K-th frame.
+        start: the first frame: its number such as `"120"`, or for videos a time such as `"12.5s"` or `"1:02"`.
+        end: the frame after the last one, likewise.
+        max_size: reduce frames to this longer side, in pixels.
+        mask: where frames show the scene: `"auto"`, `"none"`, or the path of an image.
+        registration: of pairs: by `"keypoints"`, or `"dense"`, by all pixels; `"auto"` tries both. Unused with a
+            `matcher`.
+        method: `"paper"` is the published method without changes.
+        family: the maps of frames.
+        reference: the number of the frame that gives the mosaic its position, rotation and scale; `"auto"` takes the
+            middle one.
+        budget: the number of questions after the chain; by default 3 matching attempts per frame in total.
+        target_px: stop when the 90 % bound on the error is below this.
+        seed: of the visual words.
+        progress: True shows bars.
     """
-    settings = BuildSettings(SourceSettings(every, start, end, max_size), **options)
+    settings = BuildSettings(
+        SourceSettings(every, start, end, max_size),
+        mask=str(mask),
+        registration=registration,
+        method=method,
+        family=family,
+        reference=str(reference),
+        budget=budget,
+        target_px=target_px,
+        seed=seed,
+    )
     with beginning(source, output, settings, matcher, "smalti build") as project:
-        _run(project, settings, matcher, Silence() if progress is None else progress)
+        _run(project, settings, matcher, progress_of(progress))
         # It may be looked at for hours, while somebody else goes on.
         project.unlock()
     return project
@@ -101,7 +134,7 @@ def _ask(project: Project, preparation: Preparation, asker: str, progress: Progr
     answers are taken up first, in the order in which they were given.
     """
     loop, questions = preparation.start, preparation.questions
-    before = questions.given(Role.LOOP)
+    before = questions.given_after(loop.chain)
     asked_by = project.store.fact(QuestionsAskedBy)
     others_asked = asked_by is not None and asked_by.asker != asker
     shared = others_asked or any(answer.author is Author.PERSON for answer in before)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from smalti.agents.agent import Agent, ask
 from smalti.frame_numbers import FrameNumbers
 from smalti.project.answer_store import Store
 from smalti.project.entries import AnswerEntry, Role
-from smalti.records import Answer, Expectation, Landmarks, Pair
+from smalti.records import Answer, Author, Expectation, Landmarks, Pair
 
 
 class Questions:
@@ -43,12 +43,14 @@ class Questions:
         """Return the number of questions asked in these roles."""
         return sum(entry.role in roles for entry in self._entries.values())
 
-    def given(self, role: Role) -> list[Answer]:
-        """Return the answers of one role between frames that the engine knows, in their order."""
+    def given_after(self, chain: Collection[Pair]) -> list[Answer]:
+        """Return what was answered after the chain, in the order in which it came."""
         found = []
         for pair, entry in self._entries.items():
-            if entry.role is role and self._numbers.knows(pair):
-                found.append(entry.answer.of_pair(self._numbers.pair_in_engine(pair)))
+            if self._numbers.knows(pair):
+                answer = entry.answer.of_pair(self._numbers.pair_in_engine(pair))
+                if counts_after_chain(entry, answer.pair, chain):
+                    found.append(answer)
         return found
 
     def landmarks(self) -> dict[Pair, Landmarks]:
@@ -59,6 +61,16 @@ class Questions:
                 inner = self._numbers.pair_in_engine(pair)
                 found[inner] = entry.answer.landmarks.of_pair(inner)
         return found
+
+
+def counts_after_chain(entry: AnswerEntry, pair: Pair, chain: Collection[Pair]) -> bool:
+    """Tell whether an answer on a pair, in the numbers of the engine like the chain, counts after the chain.
+
+    A person may answer about a pair that the matcher failed to chain. If the chain does not use this answer, it counts
+    like all others: otherwise it would be lost, and the pair would be asked again and again.
+    """
+    by_person = entry.role is not Role.ASIDE and entry.answer.author is Author.PERSON
+    return pair not in chain and (entry.role is Role.LOOP or by_person)
 
 
 class _Asking:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smalti.cli.build_command import add_choice_of_engine, add_choice_of_frames
-from smalti.errors import UsageError
 
 if TYPE_CHECKING:
     from smalti.server.serving import Ending
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
 # Named here too, so that help needs not import the engine; a test keeps them the same.
 QUEUES = ("all", "doubtful")
 INTERRUPTED = 130
-
-CHOICE_OF_FRAMES = {"every": 1, "start": None, "end": None, "max_size": None, "mask": "auto"}
-"""The options that choose frames, and what they are if nobody says."""
 
 
 def add_annotate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -71,16 +67,13 @@ def run_annotate(options: argparse.Namespace) -> None:
     """Ask until Ctrl-C, and say how to go on."""
     # Imported here: help and usage errors do not wait for the engine.
     from smalti.annotation.messages import Queue  # noqa: PLC0415
-    from smalti.annotation.opening import is_project  # noqa: PLC0415
     from smalti.building.build_settings import BuildSettings  # noqa: PLC0415
     from smalti.frames.source_settings import SourceSettings  # noqa: PLC0415
     from smalti.progress import Bars, Silence  # noqa: PLC0415
-    from smalti.server.serving import annotate  # noqa: PLC0415
+    from smalti.server.serving import serve_page  # noqa: PLC0415
 
     location = options.input[0] if len(options.input) == 1 else options.input
-    if is_project(location):
-        _refuse_choice_of_frames(options)
-    ending = annotate(
+    ending = serve_page(
         location,
         options.output,
         settings=BuildSettings(
@@ -93,23 +86,13 @@ def run_annotate(options: argparse.Namespace) -> None:
             target_px=options.target_px,
         ),
         queue=Queue(options.queue),
-        source=options.source,
+        moved_to=options.source,
         host=options.host,
         port=options.port,
         browser=not options.no_browser,
         progress=Silence() if options.quiet else Bars(),
     )
     _leave(ending, options.quiet)
-
-
-def _refuse_choice_of_frames(options: argparse.Namespace) -> None:
-    """Refuse what a project has settled, instead of passing over it."""
-    for name, usual in CHOICE_OF_FRAMES.items():
-        if getattr(options, name) != usual:
-            option = f"--{name.replace('_', '-')}"
-            raise UsageError(
-                f"{option}: {options.input[0]} is a project, its frames are already chosen; leave out {option}"
-            )
 
 
 def _leave(ending: Ending, quiet: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -13,6 +14,7 @@ from smalti.cli import annotate_command, build_command, project_commands
 from smalti.errors import SmaltiError, UsageError
 
 INTERRUPTED = 130
+READER_GONE = 141
 LAB_COMMANDS = ("smalti_lab.replay_command", "smalti_lab.experiment_command")
 """Commands for studies, from the second package of the same distribution: the only place that names it."""
 
@@ -28,11 +30,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "(see smalti --help)"
             )
         options.run(options)
+        sys.stdout.flush()
     except SmaltiError as error:
         print(f"smalti: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return _interrupted(options)
+    except BrokenPipeError:
+        # `smalti info DIR | head`: the reader has seen enough. Python would complain again when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_GONE
     except SystemError as error:
         # Ctrl-C while a compiled kernel is called comes out like this, wrapped once or more.
         cause: BaseException | None = error

@@ -10,6 +10,7 @@ Points and inverses come first, then the basis and `Family`, then exponentials a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +77,9 @@ TRANSLATION, RIGID, SIMILARITY, AFFINE, PROJECTIVE = (
     for name, freedom in (("translation", 2), ("rigid", 3), ("similarity", 4), ("affine", 6), ("projective", 8))
 )
 FAMILIES = {family.name: family for family in (TRANSLATION, RIGID, SIMILARITY, AFFINE, PROJECTIVE)}
+
+
+FamilyName = Literal["translation", "rigid", "similarity", "affine", "projective"]
 
 
 def family_named(name: str) -> Family:

@@ -16,8 +16,9 @@ from smalti.records import Landmarks, Pair
 COLUMNS = ("frame_i", "frame_j", "x_i", "y_i", "x_j", "y_j")
 
 
-def read_landmarks(path: Path, *, sigma: float = 1.0) -> list[Landmarks]:
+def read_landmarks(path: str | Path, *, sigma: float = 1.0) -> list[Landmarks]:
     """Read all landmarks, one record a pair, sorted by pair."""
+    path = Path(path)
     by_pair: dict[Pair, list[tuple[float, ...]]] = {}
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:

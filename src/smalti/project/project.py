@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +22,7 @@ from smalti.geometry.outline import Outline
 from smalti.georeference.georeferencing import Georeference, fit_georeference
 from smalti.georeference.positions import read_positions
 from smalti.interchange.landmarks_csv import read_landmarks
+from smalti.notebook_html import draw_card, say_answers, say_error, shrink
 from smalti.project.answer_store import FILE_NAME, Store
 from smalti.project.array_cache import Cache
 from smalti.project.database import pack_mask, unpack_mask
@@ -31,6 +33,9 @@ from smalti.project.project_info import ChainCounts, FrameCounts, LensNumbers, P
 from smalti.project.project_lock import ProjectLock, make_folder
 from smalti.records import Verdict
 from smalti.rendering.mosaic import DEFAULT_MEMORY, Mosaic
+
+LARGEST_SHOWN_BYTES = 64_000_000
+"""A notebook shows a small picture of a `mosaic.png` of at most this size: it is read within a second."""
 
 
 class Project:
@@ -102,8 +107,8 @@ class Project:
         outcome = self.store.fact(Outcome)
         if outcome is None:
             raise ProjectError(
-                f"{self.folder}: the build is not finished; go on with the same smalti build command, or stop here in "
-                "the page"
+                f"{self.folder}: the build is not finished; run the same smalti build command again, or press stop "
+                "here in the page"
             )
         return outcome
 
@@ -289,6 +294,30 @@ class Project:
     def _describe_lens(self) -> LensNumbers | None:
         lens = self.lens
         return None if lens.is_undistorted else LensNumbers(lens.k1, lens.k2, 100.0 * lens.stretch)
+
+    def _repr_html_(self) -> str:
+        """Show the numbers that matter, and the mosaic, in a notebook."""
+        info = self.info()
+        frames = info.frames
+        rows = [
+            ("frames placed", f"{frames.placed} of {frames.read}"),
+            ("parts", str(info.parts)),
+            ("predicted error", say_error(info.predicted_error_px, info.error_bound_px)),
+            ("questions asked", say_answers(info.yes, info.no, info.unsure)),
+            ("rejected links", str(info.rejected)),
+            ("unconfirmed frames", str(info.unconfirmed)),
+            ("folder", str(self.folder)),
+        ]
+        return draw_card(self.folder.name.removesuffix(".smalti"), rows, self._read_thumbnail())
+
+    def _read_thumbnail(self) -> NDArray[np.uint8] | None:
+        path = self.folder / "mosaic.png"
+        if not path.is_file() or path.stat().st_size > LARGEST_SHOWN_BYTES:
+            return None
+        image = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+        if image is None or image.ndim != 3 or image.shape[2] != 4:
+            return None
+        return shrink(np.asarray(image[..., [2, 1, 0, 3]], dtype=np.uint8))
 
     def close(self) -> None:
         """Let go of the files."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from smalti.errors import UsageError
 from smalti.geometry.lens import Lens
 from smalti.interchange.atomic_files import check_place
+from smalti.notebook_html import PICTURE_SIDE, draw_card
 from smalti.rendering.blends.blend_table import BLENDS, Blend, check_blend, technique_of
 from smalti.rendering.canvas import Canvas, Region, Window
 from smalti.rendering.formats.bands import Bands, Caption
@@ -38,6 +40,9 @@ OnProgress = Callable[[int, int], None]
 MAP_ROWS = 256
 DEFAULT_MEMORY = 2**30
 LEAST_MEMORY = 2**29
+
+LARGEST_SHOWN = 200_000_000
+"""Pixels of all frames together: a notebook shows a picture of such a mosaic, and only the size of a larger one."""
 
 
 class Mosaic:
@@ -158,6 +163,22 @@ class Mosaic:
         check_blend(blend)
         bands = self._bands(canvas, canvas.window if window is None else window, blend, even_light, _ignore)
         return np.concatenate(list(bands.pixels))
+
+    def _repr_html_(self) -> str:
+        """Show the mosaic in a notebook."""
+        layout, whole = self._layout, self.canvas()
+        frames = len(layout.numbers)
+        rows = [
+            ("frames", f"{frames} of {layout.width} × {layout.height} px"),
+            ("size", f"{whole.width} × {whole.height} px"),
+        ]
+        if frames * layout.width * layout.height > LARGEST_SHOWN:
+            return draw_card("Mosaic", [*rows, ("picture", "large: image() renders a preview, save() a file")])
+        return draw_card("Mosaic", rows, self._thumbnail)
+
+    @cached_property
+    def _thumbnail(self) -> NDArray[np.uint8]:
+        return self.image(PICTURE_SIDE)
 
     def _bands(
         self,

@@ -58,6 +58,7 @@ class Dispatcher:
         self._failure: str | None = None
         self._shown = PageProgress(self._advance, Silence() if other_progress is None else other_progress)
         self._threads = Threads()
+        self.has_finished = False  # whether a mosaic was made
 
     @property
     def is_open(self) -> bool:
@@ -158,6 +159,7 @@ class Dispatcher:
             if not isinstance(error, SmaltiError):
                 logger.exception("the mosaic could not be finished")
         self._enter(Stage.ASKING, failure=failure)
+        self.has_finished = failure is None
 
     async def _await(self, future: Future[T]) -> T:
         try:

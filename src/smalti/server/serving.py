@@ -11,25 +11,31 @@ import signal
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from fastapi import FastAPI
 from threadpoolctl import threadpool_limits
 
+from smalti.agents.matcher import Matcher
 from smalti.annotation.messages import Queue
-from smalti.annotation.session import Session
+from smalti.annotation.opening import refuse_choice_of_frames
+from smalti.annotation.session import QueueName, Session, queue_named
 from smalti.building.build import Location
 from smalti.building.build_settings import BuildSettings
 from smalti.errors import UsageError
-from smalti.progress import Progress
+from smalti.frames.source_settings import SourceSettings
+from smalti.geometry.homographies import FamilyName
+from smalti.progress import Progress, progress_of
+from smalti.project.facts import Method, Registration
+from smalti.project.project import Project
 from smalti.server.app import make_app, read_page
-from smalti.server.dispatcher import Dispatcher
+from smalti.server.dispatcher import PATIENCE_SECONDS, Dispatcher
 from smalti.server.security import Guard
 
 if TYPE_CHECKING:
@@ -37,21 +43,94 @@ if TYPE_CHECKING:
 
 
 def annotate(
+    source: Location,
+    output: str | Path | None = None,
+    *,
+    queue: QueueName = "all",
+    matcher: Matcher | None = None,
+    every: int = 1,
+    start: str | None = None,
+    end: str | None = None,
+    max_size: int | None = None,
+    mask: str | Path = "auto",
+    registration: Registration = "auto",
+    method: Method = "smalti",
+    family: FamilyName = "projective",
+    reference: int | str = "auto",
+    target_px: float | None = None,
+    seed: int = 0,
+    moved_to: str | Path | None = None,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    browser: bool = True,
+    progress: Progress | bool = False,
+) -> Project:
+    """Ask a person about a video, images or a project in a web page, and return the project.
+
+    The call prints the address of the page. It returns when the person has pressed "stop here" and the mosaic is made,
+    or after Ctrl-C (in a notebook: interrupt the kernel). Every answer is on disk at once; the same call continues.
+
+    Args:
+        source: a video, a folder of images, a pattern, a list of images, or a project's folder.
+        output: the folder of a new project.
+        queue: `"doubtful"` asks only about the pairs of which the matcher is not sure; it answers the others.
+        matcher: see `smalti.build`, as for all arguments up to `seed`. A project's frames are chosen already:
+            leave `every`, `start`, `end`, `max_size`, `mask` and `seed` out.
+        moved_to: where a project's frames are now, if they were moved.
+        host: the address to listen at. Others than this machine need the token that is printed.
+        port: 0 takes any that is free.
+        browser: False only prints the address.
+        progress: True shows bars.
+    """
+    settings = BuildSettings(
+        SourceSettings(every, start, end, max_size),
+        mask=str(mask),
+        registration=registration,
+        method=method,
+        family=family,
+        reference=str(reference),
+        target_px=target_px,
+        seed=seed,
+    )
+    ending = serve_page(
+        source,
+        output,
+        settings=settings,
+        queue=queue_named(queue),
+        matcher=matcher,
+        moved_to=moved_to,
+        host=host,
+        port=port,
+        browser=browser,
+        progress=progress_of(progress),
+        until_finished=True,
+    )
+    if ending.folder is None:
+        raise KeyboardInterrupt
+    return Project.open(ending.folder, source=moved_to)
+
+
+def serve_page(
     location: Location,
     folder: str | Path | None = None,
     *,
-    settings: BuildSettings | None = None,
+    settings: BuildSettings,
     queue: Queue = Queue.ALL,
-    source: str | Path | None = None,
+    matcher: Matcher | None = None,
+    moved_to: str | Path | None = None,
     host: str = "127.0.0.1",
     port: int = 0,
     browser: bool = True,
     progress: Progress | None = None,
+    until_finished: bool = False,
 ) -> Ending:
-    """Ask a person about a video, images or a project in a web page, until Ctrl-C. Print the page's address.
+    """Ask a person about a video, images or a project in a web page, until Ctrl-C or until the mosaic is finished.
+
+    Print the page's address.
 
     An unusable input raises an error that says why. All answers are on disk whatever happens.
     """
+    refuse_choice_of_frames(location, settings)
     page = read_page()
     address = listen(host, port)
     with address.listener:
@@ -61,8 +140,15 @@ def annotate(
         dispatcher = Dispatcher(name, places, queue, edition=secrets.token_hex(8), other_progress=progress)
 
         def opening(progress: Progress, on_change: Callable[[], None]) -> Session:
-            session = Session.open(
-                location, folder, settings=settings, queue=queue, source=source, progress=progress, on_change=on_change
+            session = Session.prepare(
+                location,
+                folder,
+                settings,
+                queue=queue,
+                matcher=matcher,
+                moved_to=moved_to,
+                progress=progress,
+                on_change=on_change,
             )
             if session.project.lock is not None:
                 session.project.lock.describe(f"smalti annotate at {address.url}")
@@ -73,7 +159,8 @@ def annotate(
         # An answer consists of many small problems. Threads of BLAS wait for each other longer than they work, ten
         # times longer if a browser uses the cores too. The engine's own kernels use all cores.
         with threadpool_limits(limits=1, user_api="blas"):
-            return serve(make_app(dispatcher, guard, page), dispatcher, address, opening, url if browser else None)
+            app = make_app(dispatcher, guard, page)
+            return serve(app, dispatcher, address, opening, url if browser else None, until_finished=until_finished)
 
 
 def _describe(location: Location) -> tuple[str, str]:
@@ -88,7 +175,12 @@ QUICK_SECONDS = 0.3
 """An unusable input is mostly known within this time. No browser needs to open for it."""
 
 FAREWELL_SECONDS = 2.0
-"""Time for an open page to read why the sequence could not be prepared."""
+"""For an open page to read why the program ends: the sequence could not be prepared, or the mosaic is finished."""
+
+LOOKING_SECONDS = 0.1
+
+PATIENCE_OF_PYTHON_SECONDS = 60.0
+"""For work to end when a Python program goes on afterwards: nothing may hold on to the project then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +191,41 @@ class Ending:
     at_rest: bool
 
 
-def serve(app: FastAPI, dispatcher: Dispatcher, address: Address, opening: Opening, url: str | None = None) -> Ending:
-    """Serve an application while its dispatcher opens and after, until Ctrl-C. `url` is opened in the browser."""
+def serve(
+    app: FastAPI,
+    dispatcher: Dispatcher,
+    address: Address,
+    opening: Opening,
+    url: str | None = None,
+    *,
+    until_finished: bool = False,
+) -> Ending:
+    """Serve an application while its dispatcher is opened and after, until Ctrl-C; `url` is opened in the browser.
+
+    With `until_finished`, it also ends once the mosaic is made, and waits for all work.
+    """
     server = Server(app, dispatcher)
     with _signals_to(server):
         preparing = dispatcher.open(opening)
         try:
-            asyncio.run(_serve(server, dispatcher, address, preparing, url))
+            _run(_serve(server, dispatcher, address, preparing, url, until_finished))
         finally:
-            folder, at_rest = dispatcher.folder, dispatcher.close()
+            patience = PATIENCE_OF_PYTHON_SECONDS if until_finished else PATIENCE_SECONDS
+            folder, at_rest = dispatcher.folder, dispatcher.close(patience)
     if _has_failed(preparing):
         preparing.result()
     return Ending(folder, at_rest)
+
+
+def _run(serving: Coroutine[Any, Any, None]) -> None:
+    """Run to the end, in a thread of its own where this one has a loop already, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(serving)
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="server") as beside:
+        beside.submit(asyncio.run, serving).result()
 
 
 class Server(uvicorn.Server):
@@ -139,17 +254,24 @@ class Server(uvicorn.Server):
 
 
 async def _serve(
-    server: Server, dispatcher: Dispatcher, address: Address, preparing: Future[None], url: str | None
+    server: Server,
+    dispatcher: Dispatcher,
+    address: Address,
+    preparing: Future[None],
+    url: str | None,
+    until_finished: bool,
 ) -> None:
-    watching = asyncio.create_task(_watch(server, dispatcher, preparing, url))
+    watching = asyncio.create_task(_watch(server, dispatcher, preparing, url, until_finished))
     try:
         await server.serve(sockets=[address.listener])
     finally:
         watching.cancel()
 
 
-async def _watch(server: Server, dispatcher: Dispatcher, preparing: Future[None], url: str | None) -> None:
-    """Open the browser, and end the server if the sequence cannot be prepared."""
+async def _watch(
+    server: Server, dispatcher: Dispatcher, preparing: Future[None], url: str | None, until_finished: bool
+) -> None:
+    """Open the browser, and end the server if the sequence cannot be prepared, or when the mosaic is finished."""
     opened = asyncio.wrap_future(preparing)
     try:
         await asyncio.wait({opened}, timeout=QUICK_SECONDS)
@@ -161,6 +283,11 @@ async def _watch(server: Server, dispatcher: Dispatcher, preparing: Future[None]
         if _has_failed(preparing):
             if has_browser or dispatcher.bulletin.readers:
                 await asyncio.sleep(FAREWELL_SECONDS)
+            server.should_exit = True
+        elif until_finished:
+            while not dispatcher.has_finished:
+                await asyncio.sleep(LOOKING_SECONDS)
+            await asyncio.sleep(FAREWELL_SECONDS)
             server.should_exit = True
     finally:
         opened.cancel()

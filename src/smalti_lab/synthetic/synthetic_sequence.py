@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.errors import UsageError
-from smalti.geometry.linear_maps import apply, invert
+from smalti.geometry.linear_maps import apply, compose, invert
 from smalti.geometry.outline import Outline
 from smalti.records import PairNumbers, Points, Transforms
 from smalti_lab.synthetic.camera_path import CameraPath
@@ -122,6 +122,15 @@ class SyntheticSequence(RenderedFrames):
         `frames` are the numbers of the placed frames, in the order of the maps; all by default.
         """
         return measure_errors(mosaic_from_frame, self.mosaic_from_frame, self.outline, frames)
+
+    def points_in(self, i: int, j: int, points_j: Points) -> Points:
+        """Return where points (n, 2) of frame j lie in frame i."""
+        maps = self.mosaic_from_frame
+        return apply(compose(invert(maps[i]), maps[j]), points_j)
+
+    def field(self, n: int) -> NDArray[np.bool_]:
+        """Return which pixels (h, w) of frame n show the scene: all."""
+        return np.ones((self.height, self.width), dtype=np.bool_)
 
     @property
     def outline(self) -> Outline:
