@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import shutil
+import socket
 import threading
 
 import httpx
@@ -23,34 +24,36 @@ def folder(tmp_path_factory, tmp_path, monkeypatch):
     return shutil.copytree(prepared_tiny(tmp_path_factory.mktemp("tiny")), tmp_path / "tiny.smalti")
 
 
+def is_asking(url):
+    try:
+        return httpx.get(f"{url}api/state", timeout=20).json()["stage"] == "asking"
+    except httpx.ConnectError:
+        return False
+
+
 def answer_and_stop(url):
     """Do what a person does: say no once, then press "stop here"."""
-    wait_until(lambda: httpx.get(f"{url}api/state", timeout=20).json()["stage"] == "asking", 60)
+    wait_until(lambda: is_asking(url), 60)
     question = httpx.get(f"{url}api/question", timeout=20).json()
     body = {"i": question["i"], "j": question["j"], "verdict": "no", "seen_revision": question["revision"]}
     revision = httpx.post(f"{url}api/answers", json=body, timeout=20).json()["state"]["revision"]
     assert httpx.post(f"{url}api/finish", json={"seen_revision": revision}, timeout=20).status_code == 200
 
 
-def annotate_with_person(folder, capfd):
+def annotate_with_person(folder):
     """Run the call with a person beside it."""
-
-    def work():
-        url = ""
-        while not url.endswith("\n"):
-            url += capfd.readouterr().out
-        answer_and_stop(url.strip())
-
-    person = threading.Thread(target=work)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    person = threading.Thread(target=answer_and_stop, args=(f"http://127.0.0.1:{port}/",))
     person.start()
     try:
-        return smalti.annotate(folder, browser=False)
+        return smalti.annotate(folder, browser=False, port=port)
     finally:
         person.join()
 
 
-def test_it_returns_the_project_when_the_mosaic_is_made(folder, capfd):
-    with annotate_with_person(folder, capfd) as project:
+def test_it_returns_the_project_when_the_mosaic_is_made(folder):
+    with annotate_with_person(folder) as project:
         assert project.is_finished
         assert project.info().no == 1
     assert (folder / "mosaic.png").exists()
@@ -59,9 +62,9 @@ def test_it_returns_the_project_when_the_mosaic_is_made(folder, capfd):
         assert session.state().counts.no == 1
 
 
-def test_it_works_where_a_loop_runs_already_as_in_a_notebook(folder, capfd):
+def test_it_works_where_a_loop_runs_already_as_in_a_notebook(folder):
     async def cell():
-        return annotate_with_person(folder, capfd)
+        return annotate_with_person(folder)
 
     with asyncio.run(cell()) as project:
         assert project.is_finished

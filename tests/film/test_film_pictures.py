@@ -19,7 +19,7 @@ from smalti.film.film_pictures import (
 from smalti.film.film_timeline import Moment, View, plan_timeline
 from smalti.geometry.homographies import project_points
 from tests.film.stories import tell
-from tests.film.test_painting import Source, plain
+from tests.film.test_film_frames import Source, plain
 from tests.rendering.scene import shift, turn
 
 GREY = 120

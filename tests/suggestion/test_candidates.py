@@ -18,7 +18,7 @@ from smalti.suggestion.pair_survey import REACHES, SurveyedPairs, near_pairs, pr
 from smalti.suggestion.posterior import Posterior, kinds
 from smalti_lab.experiments.wander import wander
 from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
-from tests.suggestion.test_survey import one_way
+from tests.suggestion.test_pair_survey import one_way
 
 
 @cache
