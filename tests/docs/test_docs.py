@@ -208,3 +208,28 @@ def test_links_that_people_click_are_allowed():
 )
 def test_links_that_leave_the_docs_are_led_to_pages_of_the_site(page, before, after):
     assert pages.redirect_links(before, page) == after
+
+
+FILES = {path.relative_to(ROOT).as_posix() for folder in ("src", "tests", "benchmarks", "examples", "docs", "web/src")
+         for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".ts")} | {"hatch_build.py"}  # fmt: skip
+
+
+def exists(name: str) -> bool:
+    return any(path == name or path.endswith(f"/{name}") for path in FILES)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_module_that_a_page_names_exists(page):
+    assert not [
+        name for name in re.findall(r"[\w/]+\.(?:py|ts)\b", page.read_text(encoding="utf-8")) if not exists(name)
+    ]
+
+
+def test_every_module_that_a_docstring_names_exists():
+    sources = [path for folder in ("src", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
+    named_files = {name for path in sources for name in re.findall(r"`([\w/]+\.py)`", path.read_text(encoding="utf-8"))}
+    assert not [name for name in named_files if not exists(name)]
+
+
+def test_the_architecture_fits_on_a_few_screens():
+    assert len((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()) <= 150

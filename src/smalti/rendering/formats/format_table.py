@@ -31,7 +31,7 @@ TileFormat = Literal["jpg", "png"]
 def writer_for(path: Path) -> Writer:
     """Return the writer for the extension of a path."""
     if path.suffix.lower() not in WRITERS:
-        raise UsageError(f"{path}: a mosaic is written as one of {', '.join(WRITERS)}: choose such a name")
+        raise UsageError(f"{path}: a mosaic is written as one of {', '.join(WRITERS)}: choose such an ending")
     return WRITERS[path.suffix.lower()]
 
 
