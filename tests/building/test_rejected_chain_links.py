@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 import smalti
+from smalti.project.entries import Role
 from smalti.records import Answer, Author, Pair
 from smalti_lab.synthetic.synthetic_files import write_video
 from tests.building.walks import FRAMES, walk
@@ -16,13 +17,13 @@ from tests.building.walks import FRAMES, walk
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("built")
-    smalti.build(write_video(walk(), folder / "walk.mp4"), folder / "walk", budget=2 * FRAMES).close()
+    smalti.build(write_video(walk(), folder / "walk.mp4"), folder / "walk", budget=4 * FRAMES).close()
     return folder / "walk"
 
 
 def test_any_link_of_consecutive_frames_can_be_rejected_and_reopened(built, tmp_path):
     with smalti.Project.open(built) as project:
-        asked = {entry.answer.pair for entry in project.answers}
+        asked = {entry.answer.pair for entry in project.answers if entry.role is Role.LOOP}
     # What the chain needs as a bridge over the rejected link was asked already, as a question of the loop.
     assert any(pair.j - pair.i == 2 for pair in asked)
     for n, (i, j) in enumerate(pairwise(range(FRAMES))):
