@@ -53,10 +53,10 @@ def test_an_error_that_is_not_known_is_said():
 def test_a_project_shows_its_numbers_and_its_mosaic(project):
     shown, info = project._repr_html_(), project.info()
     rows = rows_of(shown)
-    assert rows["frames placed"] == f"{info['frames']['placed']} of {info['frames']['read']}"
+    assert rows["frames placed"] == f"{info.frames.placed} of {info.frames.read}"
     assert rows["parts"] == "1"
     assert rows["questions asked"].startswith("4: ")
-    assert rows["predicted error"].startswith(f"{info['predicted_error_px']:.2f} px, below ")
+    assert rows["predicted error"].startswith(f"{info.predicted_error_px:.2f} px, below ")
     assert "a<b>" not in shown
     assert "http" not in shown
     assert picture_of(shown).std() > 10

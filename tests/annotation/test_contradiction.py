@@ -48,7 +48,7 @@ def test_a_wrong_answer_is_caught_and_said_in_numbers(session):
     assert found.sigmas > 6
     assert found.off_px == pytest.approx(np.hypot(*WRONG), rel=0.2)
     assert found.off_px > 2 * found.expected_px
-    assert f"has frame {j}" in found.explanation
+    assert f"moves frame {j} by" in found.explanation
     assert found.rival_i is not None
 
 

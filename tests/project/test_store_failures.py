@@ -204,7 +204,7 @@ def test_a_damaged_fact_is_refused_in_one_line(tmp_path, value):
             connection.execute("INSERT INTO fact VALUES (?, ?)", (SourceFacts.NAME, value))
         with pytest.raises(ProjectError) as caught:
             store.fact(SourceFacts)
-    assert str(caught.value) == f"{path}: is damaged or not a project's file; restore it, or build anew"
+    assert str(caught.value) == f"{path}: is damaged or not a project file; restore it, or build again"
 
 
 def test_a_fact_that_every_project_has_is_missed(tmp_path):
