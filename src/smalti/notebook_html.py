@@ -32,7 +32,9 @@ def say_error(error_px: float | None, bound_px: float | None) -> str:
     """Return the predicted error and its bound in words."""
     if error_px is None or not math.isfinite(error_px):
         return "not known"
-    bound = "" if bound_px is None or not math.isfinite(bound_px) else f", below {bound_px:.2f} px nine times of ten"
+    bound = (
+        "" if bound_px is None or not math.isfinite(bound_px) else f", below {bound_px:.2f} px with 90 % probability"
+    )
     return f"{error_px:.2f} px{bound}"
 
 
