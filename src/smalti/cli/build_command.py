@@ -161,8 +161,8 @@ def described(info: ProjectInfo) -> str:
         f"chain       {chain.links} links, {chain.bridges} bridges, {chain.checks} checks",
         f"questions   {info.asked}: {info.yes} yes, {info.no} no, {info.unsure} unsure; "
         f"{info.rejected} rejected; {info.attempts} pairs tried in all",
-        f"confirmed   {frames.placed - info.unconfirmed} of {frames.placed} placed frames; the others depend "
-        "on a single match",
+        f"confirmed   {frames.placed - info.unconfirmed} of {frames.placed} placed frames"
+        + ("; the others depend on a single match" if info.unconfirmed else ""),
     ]
     if info.family is not None:
         lines.append(f"maps        {info.family}")
