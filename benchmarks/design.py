@@ -107,7 +107,9 @@ class Design:
         return cls(pairs[loop], rows[loop], matter, np.linalg.inv(known))
 
     @classmethod
-    def of_lessons(cls, expected_gain: ExpectedGain, error_pairs: SurveyedPairs, weight: NDArray[np.float64]) -> Design:
+    def of_expected_gain(
+        cls, expected_gain: ExpectedGain, error_pairs: SurveyedPairs, weight: NDArray[np.float64]
+    ) -> Design:
         """Take what Smalti knows of candidates, and all pairs that matter (m,) instead of a sample."""
         links, known = expected_gain.links, expected_gain.covariance
         rows = np.concatenate([links.by_i, links.by_j], axis=2) * np.sqrt(expected_gain.yes_probability)[:, None, None]
@@ -313,7 +315,7 @@ def compare(experiment: Experiment, seed: int, counts: Sequence[int], before: in
     course = [start, *start.run(agent)]
     state = course[min(before, len(course) - 1)]
     expected_gain, error_pairs, weight = look(state.view, None if likely else experiment.overlapping)
-    design = Design.of_lessons(expected_gain, error_pairs, weight)
+    design = Design.of_expected_gain(expected_gain, error_pairs, weight)
     exact, _ = design.greedy(max(counts))
     found = []
     for count in counts:

@@ -20,7 +20,7 @@ def hurry(monkeypatch):
     monkeypatch.setattr(precompute, "IDLE_SECONDS", 0.1)
 
 
-def wait_for_outlook(session):
+def wait_for_prediction(session):
     deadline = time.monotonic() + PATIENCE_SECONDS
     while session.prediction is None:
         assert time.monotonic() < deadline, "nothing was foretold"
@@ -31,7 +31,7 @@ def wait_for_outlook(session):
 def test_the_outlook_is_what_the_engine_says(folder):
     with opened(folder) as session:
         answer_next(session, 2)
-        told, engine = wait_for_outlook(session), session._answer_history.loop.prediction
+        told, engine = wait_for_prediction(session), session._answer_history.loop.prediction
         assert (told.bound_px, told.worth_going_on) == (engine.bound_px, engine.worth_going_on)
         assert [(after.answers - 2, after.predicted_px) for after in told.ahead] == list(engine.ahead_px.items())
         assert told.answers == session.state().errors[-1].answers == 2
@@ -39,7 +39,7 @@ def test_the_outlook_is_what_the_engine_says(folder):
 
 def test_an_answer_makes_the_outlook_unknown_until_that_is_told_anew(folder):
     with opened(folder) as session:
-        before = wait_for_outlook(session)
+        before = wait_for_prediction(session)
         told = threading.Event()
         session._precomputation._on_prediction = told.set
         answer_next(session)
@@ -68,7 +68,7 @@ def test_an_answer_that_comes_while_it_is_foretold_does_not_wait_for_the_rest(fo
 
 def test_the_target_is_met_by_the_bound_and_not_by_the_error(folder):
     with opened(folder) as session:
-        error, bound = session.state().predicted_px, wait_for_outlook(session).bound_px
+        error, bound = session.state().predicted_px, wait_for_prediction(session).bound_px
     for target, met in ((0.5 * (error + bound), False), (1.01 * bound, True)):
         with opened(folder, target_px=target) as session:
             state = session.state()

@@ -48,14 +48,14 @@ EVENTS: dict[int | str, dict[str, Any]] = {
 def make_routes(dispatcher: Dispatcher) -> APIRouter:
     """Return the routes that read, and those that change something."""
     router = APIRouter(prefix="/api", responses=refusals(), route_class=ExactRoute)
-    _add_looks(router, dispatcher)
+    _add_reads(router, dispatcher)
     _add_pairs(router, dispatcher)
     _add_changes(router, dispatcher)
     _add_checks(router, dispatcher)
     return router
 
 
-def _add_looks(router: APIRouter, dispatcher: Dispatcher) -> None:
+def _add_reads(router: APIRouter, dispatcher: Dispatcher) -> None:
     @router.get("/state")
     async def state() -> State:
         """Return the numbers above the two frames, and the possible actions."""
