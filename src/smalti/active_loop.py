@@ -46,6 +46,10 @@ SIMILAR_WITHIN = 3
 
 CANDIDATES_OF_BATCH = 50
 
+RELEARNED_SHARE, RELEARNING_ROUNDS = 0.05, 3
+"""If so large a share of the chain is rejected, its noise, camera and lens are learned again without these links; and
+the most rounds, because other links may then be rejected."""
+
 Reference = int | Literal["auto"]
 
 
@@ -66,18 +70,71 @@ class StopRule:
 
 
 @dataclass(frozen=True, eq=False)
+class ChainEstimate:
+    """What links of the chain say by themselves: their mosaic and the lens. Links of answers are fitted with it."""
+
+    first: Estimate
+    lens: Lens  # undistorts the landmarks of links
+
+    @classmethod
+    def of(
+        cls,
+        frames: int,
+        outline: Outline,
+        chain: Iterable[Landmarks],
+        family: Family,
+        lens: Lens | None,
+        reference: int | None,
+    ) -> ChainEstimate:
+        """Estimate the mosaic, and the lens unless it is given."""
+        chain, lens_root = list(chain), None
+        if lens is None:
+            lens = Lens(outline)
+            if family is PROJECTIVE:
+                lens, lens_root = find_lens(chain, outline)
+        links = [fit_link(landmarks, outline, lens, family) for landmarks in chain]
+        system = System.of(frames, outline, family, links, reference, None if lens_root is None else lens)
+        return cls(begin(system, lens_root), lens)
+
+    def link_of(self, landmarks: Landmarks) -> Link:
+        """Return the link of landmarks."""
+        return fit_link(landmarks, self.first.outline, self.lens, self.first.family)
+
+
+@dataclass(frozen=True, eq=False)
 class LoopSetup:
     """Everything that is fixed before the first answer."""
 
     chain: Mapping[Pair, Landmarks]
-    first: Estimate  # the estimate of the chain alone
-    lens: Lens  # undistorts the landmarks of links
+    of_chain: ChainEstimate  # of the whole chain
+    given_lens: Lens | None  # None if the lens is estimated
     untrained: ExternalModel
     pooled: ExternalModel  # `untrained`, pooled over neighbouring frames
     strategy: Strategy
     stop_rule: StopRule
     least_part: int = 1  # parts of fewer frames get no questions
     only: PairNumbers | None = None  # (n, 2): the only pairs that can be answered
+    relearned: dict[frozenset[Pair], ChainEstimate] = field(default_factory=dict)  # without some links, as needed
+
+    @property
+    def first(self) -> Estimate:
+        """The estimate of the chain alone."""
+        return self.of_chain.first
+
+    def without(self, rejected: frozenset[Pair]) -> ChainEstimate:
+        """Return the estimate of the chain without rejected links, so that nothing is learned from these.
+
+        A few links in a long chain teach next to nothing; with so few, return the estimate of the whole chain.
+        """
+        if len(rejected) < RELEARNED_SHARE * len(self.chain):
+            return self.of_chain
+        if rejected not in self.relearned:
+            kept = [landmarks for pair, landmarks in self.chain.items() if pair not in rejected]
+            system = self.first.system
+            self.relearned[rejected] = ChainEstimate.of(
+                system.frames, system.outline, kept, system.family, self.given_lens, system.reference
+            )
+        return self.relearned[rejected]
 
     @cached_property
     def chain_order(self) -> list[Pair]:
@@ -102,7 +159,7 @@ class ActiveLoop(AnsweredLoop[Link]):
     setup: LoopSetup
     answers: tuple[Answer, ...] = ()
     links: Mapping[Pair, Link] = field(default_factory=dict)  # the links of every yes
-    known: Estimate | None = None  # the estimate of these links, if it was computed before
+    known: tuple[ChainEstimate, Estimate] | None = None  # of these links, if it was computed before
 
     @classmethod
     def start(
@@ -139,21 +196,14 @@ class ActiveLoop(AnsweredLoop[Link]):
         known = pairwise(external).frames
         if known != frames:
             raise ModelError(f"the external model has {known} frames, the sequence has {frames}")
-        lens_root = None
-        if lens is None:
-            lens = Lens(outline)
-            if family is PROJECTIVE:
-                lens, lens_root = find_lens(list(by_pair.values()), outline)
-        links = [fit_link(landmarks, outline, lens, family) for landmarks in by_pair.values()]
         reference_frame = None if reference == "auto" else reference
-        system = System.of(frames, outline, family, links, reference_frame, None if lens_root is None else lens)
-        first = begin(system, lens_root)
+        of_chain = ChainEstimate.of(frames, outline, by_pair.values(), family, lens, reference_frame)
         setup = LoopSetup(
             chain=by_pair,
-            first=first,
-            lens=lens,
+            of_chain=of_chain,
+            given_lens=lens,
             untrained=external,
-            pooled=pooled(external, first, as_numbers(sorted(by_pair))),
+            pooled=pooled(external, of_chain.first, as_numbers(sorted(by_pair))),
             strategy=Smalti() if strategy is None else strategy,
             stop_rule=StopRule() if stop_rule is None else stop_rule,
             least_part=least_part,
@@ -164,7 +214,27 @@ class ActiveLoop(AnsweredLoop[Link]):
     @cached_property
     def estimate(self) -> Estimate:
         """The mosaic: maps, covariance, noise, camera, and rejected links."""
-        return self.known or estimate(self.setup.first, list(self.links.values()), self.person_pairs)
+        return self._estimated[1]
+
+    @cached_property
+    def _estimated(self) -> tuple[ChainEstimate, Estimate]:
+        """The estimate of all links, and that of the chain without the links that were found to be wrong."""
+        if self.known is not None:
+            return self.known
+        setup, landmarks = self.setup, self.landmarks
+        of_chain, links, wrong = setup.of_chain, self.links, frozenset[Pair]()
+        state = estimate(of_chain.first, list(links.values()), self.person_pairs)
+        for _ in range(RELEARNING_ROUNDS):
+            before, wrong = wrong, frozenset(pair for pair in state.rejected if pair in setup.chain)
+            relearned = setup.without(wrong)
+            if wrong == before or relearned is of_chain:
+                break
+            of_chain = relearned
+            if of_chain.lens != setup.of_chain.lens:
+                links = {pair: of_chain.link_of(landmarks[pair]) for pair in self.links}
+            rest = [of_chain.link_of(setup.chain[pair]) for pair in sorted(wrong)]
+            state = estimate(of_chain.first, list(links.values()), self.person_pairs, rest)
+        return of_chain, state
 
     @property
     def frames(self) -> int:
@@ -179,7 +249,8 @@ class ActiveLoop(AnsweredLoop[Link]):
     @property
     def lens(self) -> Lens:
         """The lens, as estimated from the chain and the answers so far."""
-        return self.estimate.lens or self.setup.lens
+        of_chain, state = self._estimated
+        return state.lens or of_chain.lens
 
     @property
     def strategy(self) -> Strategy:
@@ -274,12 +345,13 @@ class ActiveLoop(AnsweredLoop[Link]):
 
     def link_of(self, landmarks: Landmarks) -> Link:
         """Return the engine's link of landmarks."""
-        return fit_link(landmarks, self.outline, self.setup.lens, self.setup.first.family)
+        return self.setup.of_chain.link_of(landmarks)
 
     def surprise(self, landmarks: Landmarks, author: Author) -> float:
         """Return χ², 8 degrees of freedom, of a yes against the mosaic's prediction; 0 between separate parts."""
         group = PERSON if author is Author.PERSON else MATCHER
-        return self.estimate.surprise(self.link_of(landmarks), group)
+        of_chain, state = self._estimated
+        return state.surprise(of_chain.link_of(landmarks), group)
 
     def stop_reason(self) -> StopReason | None:
         """Return why to stop now, or None to go on."""
@@ -291,7 +363,7 @@ class ActiveLoop(AnsweredLoop[Link]):
         return None if self.best is not None else StopReason.NO_CANDIDATE
 
     def _after(self, answers: tuple[Answer, ...], links: Mapping[Pair, Link]) -> ActiveLoop:
-        known = self.known or self.__dict__.get("estimate") if links is self.links else None
+        known = self.known or self.__dict__.get("_estimated") if links is self.links else None
         return replace(self, answers=answers, links=links, known=known)
 
     def run(self, agent: Agent, batch: int = 1) -> Iterator[ActiveLoop]:

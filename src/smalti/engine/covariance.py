@@ -153,6 +153,14 @@ class Covariance:
         in_pixels /= in_pixels[2, 2] if in_pixels[2, 2] > largest / FAR**2 else max(largest, TINY)
         return in_pixels, self._increments(np.array([[target, source]]))[0]
 
+    def relate(self, pairs: PairNumbers) -> tuple[Homographies, NDArray[np.float64]]:
+        """Return the maps (n, 3, 3) from the second to the first frames of pairs, in units, and their covariances.
+
+        The covariances (n, 8, 8) are those of the increments of the maps, local to the second frames.
+        """
+        maps, inverses = self.maps_in_units
+        return inverses[pairs[:, 0]] @ maps[pairs[:, 1]], self._increments(pairs)
+
     def spread_relative_to(self, frame: int) -> NDArray[np.float64]:
         """Return quadratic forms S (N, 6, 6): the variance mᵀ S_n m, px², in `frame` of the point (x, y) of frame n.
 

@@ -22,6 +22,7 @@ from smalti.engine.camera_learning import USUAL_DEVIATION, learn_camera
 from smalti.engine.equations import System
 from smalti.engine.estimate import ENOUGH_GAIN, Estimate, anneal
 from smalti.engine.initialisation import first_guess
+from smalti.engine.link_consensus import find_agreeing
 from smalti.engine.links import Link
 from smalti.engine.solution import solve
 from smalti.engine.variance_components import (
@@ -93,11 +94,16 @@ LARGEST_INFLATION, FEW_LOOPS = 4.0, 3
 """The largest factor of the chain's noise that so few loops can cause: each of them may be wrong."""
 
 
-def estimate(chain: Estimate, loops: Sequence[Link], person_pairs: Set[Pair] = frozenset()) -> Estimate:
-    """Return the state of the chain's links and of `loops`; links of `person_pairs` are never rejected."""
+def estimate(
+    chain: Estimate, loops: Sequence[Link], person_pairs: Set[Pair] = frozenset(), others: Sequence[Link] = ()
+) -> Estimate:
+    """Return the state of the chain's links and of `loops`; links of `person_pairs` are never rejected.
+
+    `others` are links of the chain that its estimate was made without.
+    """
     if not loops:
         return chain
-    everything = {link.pair: link for link in (*chain.system.links, *loops)}
+    everything = {link.pair: link for link in (*chain.system.links, *others, *loops)}
     of_loop = {link.pair for link in loops}
     return _LinkSelection(chain, everything, of_loop, frozenset(person_pairs)).run()
 
@@ -117,9 +123,10 @@ class _LinkSelection:
         state = self._learn(everything)
         selected = self._reconsider(state)
         if self._is_suspicious(state) or np.any(state.noise_model.robust_weights < NEGLIGIBLE_WEIGHT):
-            # Least squares spreads the error of outliers over inliers. Start again without the links that most others
-            # contradict.
-            searched = {self._disagreeing_with_most(everything, factor): None for factor in LOOP_NOISE_FACTORS}
+            # Least squares spreads the error of outliers over inliers. Start again without the links that closing
+            # cycles, or most other links, contradict.
+            searched = {self._disagreeing_with_cycles(): None}
+            searched |= {self._disagreeing_with_most(everything, factor): None for factor in LOOP_NOISE_FACTORS}
             tried = [self._try(rejected, everything, state) for rejected in searched if rejected]
             better = [one for one in tried if one is not None]
             selected = min([selected, *better], key=self._selection_cost) if better else selected
@@ -192,6 +199,14 @@ class _LinkSelection:
             if pair not in self.person_pairs and _stay_joined(state.system, rejected | {pair}):
                 rejected.add(pair)
         return frozenset(rejected)
+
+    def _disagreeing_with_cycles(self) -> frozenset[Pair]:
+        """Return the links that are not among those that agree by cycles that close."""
+        links = list(self.everything.values())
+        pairs = frozenset(self.everything)
+        noise = np.full(len(links), self.chain.local_noise)
+        agreeing = find_agreeing(links, noise, self.person_pairs, lambda some: self._solve(pairs - some, self.chain))
+        return pairs - agreeing
 
     def _solve(self, rejected: frozenset[Pair], before: Estimate) -> Estimate:
         """Return the state of all links except the rejected ones, starting from the maps of `before`.
