@@ -145,6 +145,15 @@ def test_a_place_of_the_mosaic_tells_its_frames_and_two_of_them_can_be_asked(per
     _expect_pair(person_at_work, 5, 25)
 
 
+def test_the_uncertainty_tells_which_frames_depend_on_a_single_match(person_at_work, program, keep_picture):
+    person_at_work.press("m")
+    person_at_work.page.get_by_role("radio", name="Uncertainty").click()
+    unconfirmed = program.get("api/mosaic")["confirmed"].count(False)
+    told = person_at_work.see("unconfirmed")
+    expect(told).to_have_count(1 if unconfirmed else 0)
+    keep_picture(person_at_work.page, "mosaic-uncertainty")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_overview_shows_each_of_its_tabs(browser, program, answered, keep_picture, scheme):
     with browser.new_context(viewport={"width": 1280, "height": 720}, color_scheme=scheme) as context:

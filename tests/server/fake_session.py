@@ -85,7 +85,9 @@ class FakeSession:
         return Forecast(revision=self.revision, i=i, j=j, now_px=3.0, after_yes_px=2.0, more=None)
 
     def mosaic(self):
-        return LiveMosaic(revision=self.revision, reference=0, numbers=[0], maps=IDENTITY, sigma_px=[0.0], parts=[0])
+        return LiveMosaic(
+            revision=self.revision, reference=0, numbers=[0], maps=IDENTITY, sigma_px=[0.0], parts=[0], confirmed=[True]
+        )
 
     def answers(self):
         return [

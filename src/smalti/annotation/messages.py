@@ -224,6 +224,7 @@ class LiveMosaic(Message):
     maps: list[float]  # mosaic_from_frame, 9 a frame
     sigma_px: list[float]  # of the centre relative to the reference of its part
     parts: list[int]  # 0 for the largest
+    confirmed: list[bool]  # False for a frame whose position depends on a single match
 
 
 class Given(Message):

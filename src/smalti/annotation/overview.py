@@ -85,6 +85,7 @@ def describe_mosaic(answer_history: AnswerHistory) -> LiveMosaic:
         maps=loop.mosaic_from_frame.ravel().tolist(),
         sigma_px=sigma_px_of(loop).tolist(),
         parts=loop.part.tolist(),
+        confirmed=(~unconfirmed_frames(loop.frames, accepted_of(loop))).tolist(),
     )
 
 
@@ -93,13 +94,12 @@ def largest_part(answer_history: AnswerHistory) -> Placed:
     mosaic = describe_mosaic(answer_history)
     maps = np.array(mosaic.maps).reshape(-1, 3, 3)
     places = {number: n for n, number in enumerate(mosaic.numbers) if mosaic.parts[n] == 0}
-    hanging = unconfirmed_frames(answer_history.loop.frames, accepted_of(answer_history.loop))
     return Placed(
         {number: maps[n] for number, n in places.items()},
         {number: mosaic.sigma_px[n] for number, n in places.items()},
         mosaic.reference,
         answer_history.loop.lens,
-        frozenset(number for number, n in places.items() if hanging[n]),
+        frozenset(number for number, n in places.items() if not mosaic.confirmed[n]),
     )
 
 

@@ -6,21 +6,23 @@ own eight parameters and columns b_l of the coefficients, A_l is projected out o
 summed over all pairs, gives the Gauss-Newton step.
 
 The lens has no, one or two coefficients. One more is accepted only if it explains pairs better that it was not learned
-from (two-fold cross-validation). `find_lens` is the entry, `_Pair` does the work of one pair.
+from (two-fold cross-validation). `find_lens` is the entry, `_Pairs` does the work of all pairs at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.engine.links import projected_and_rows
-from smalti.geometry.homographies import apply_map
+from smalti.engine.link_prediction import velocities
+from smalti.engine.links import COEFFICIENTS, project_with_slopes
+from smalti.geometry.homographies import ENTRIES
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
-from smalti.records import Homographies, Landmarks, Points
+from smalti.records import Homographies, Landmarks
 
 FEWEST_LANDMARKS = 20
 """A pair with fewer landmarks is not used."""
@@ -31,8 +33,11 @@ MOST_LANDMARKS = 120
 FEWEST_PAIRS = 8
 MOST_PAIRS = 80
 
-STEPS = 6
-"""Gauss-Newton steps: the distortion is nearly linear in its coefficients."""
+STEPS, FIT_STEPS = 6, 4
+"""Gauss-Newton steps of the lens, whose distortion is nearly linear in its coefficients, and of the pairs' maps."""
+
+REGULARISATION = 1e-12
+"""As a share of the information, added to the diagonal of a pair's normal equations."""
 
 SIGNIFICANT_ERRORS = 3.0
 """The gain on validation pairs must be so many times its standard error."""
@@ -61,17 +66,15 @@ def find_lens(chain: Sequence[Landmarks], outline: Outline) -> tuple[Lens, NDArr
     best, root = Lens(outline), None
     usable = [record for record in chain if len(record) >= FEWEST_LANDMARKS]
     chosen = np.unique(np.linspace(0, len(usable) - 1, min(len(usable), MOST_PAIRS)).round().astype(int))
-    pairs = [_Pair.of(usable[n], outline) for n in chosen]
-    if len(pairs) < FEWEST_PAIRS:
+    if len(chosen) < FEWEST_PAIRS:
         return best, root
-    halves = (pairs[::2], pairs[1::2]), (pairs[1::2], pairs[::2])
-    before = [np.array([pair.cost(best) for pair in validation]) for _, validation in halves]
+    pairs = _Pairs.of([usable[n] for n in chosen], outline)
+    even, odd = pairs.every_second(0), pairs.every_second(1)
+    halves = (even, odd), (odd, even)
+    before = [validation.costs(best) for _, validation in halves]
     for coefficients in (1, 2):
         learned = [_fit(training, outline, coefficients) for training, _ in halves]
-        after = [
-            np.array([pair.cost(lens) for pair in validation])
-            for lens, (_, validation) in zip(learned, halves, strict=True)
-        ]
+        after = [validation.costs(lens) for lens, (_, validation) in zip(learned, halves, strict=True)]
         gains = np.concatenate(before) - np.concatenate(after)
         error = float(np.std(gains)) * np.sqrt(len(gains))
         if gains.sum() < max(SIGNIFICANT_ERRORS * error, LEAST_GAIN * float(np.concatenate(before).sum())):
@@ -83,83 +86,120 @@ def find_lens(chain: Sequence[Landmarks], outline: Outline) -> tuple[Lens, NDArr
     return best, root
 
 
-class _Pair:
-    """The landmarks of a pair, in distorted pixels."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """The landmarks of pairs, in distorted pixels, filled up to the same number with landmarks of weight 0."""
 
-    def __init__(self, points_i: Points, points_j: Points, outline: Outline) -> None:
-        self.points_i, self.points_j, self.outline = points_i, points_j, outline
+    points_i: NDArray[np.float64]  # (P, m, 2)
+    points_j: NDArray[np.float64]
+    counts: NDArray[np.float64]  # (P, m): 1 for a landmark, 0 for a filler
+    outline: Outline
 
     @classmethod
-    def of(cls, record: Landmarks, outline: Outline) -> _Pair:
-        some = np.unique(np.linspace(0, len(record) - 1, min(len(record), MOST_LANDMARKS)).round().astype(int))
-        return cls(record.points_i[some], record.points_j[some], outline)
+    def of(cls, records: Sequence[Landmarks], outline: Outline) -> _Pairs:
+        chosen = [
+            np.unique(np.linspace(0, len(record) - 1, min(len(record), MOST_LANDMARKS)).round().astype(int))
+            for record in records
+        ]
+        most = max(len(some) for some in chosen)
+        points_i, points_j = (np.tile(outline.centre, (len(records), most, 1)) for _ in range(2))
+        counts = np.zeros((len(records), most))
+        for n, (record, some) in enumerate(zip(records, chosen, strict=True)):
+            points_i[n, : len(some)], points_j[n, : len(some)] = record.points_i[some], record.points_j[some]
+            counts[n, : len(some)] = 1.0
+        return cls(points_i, points_j, counts, outline)
 
-    def cost(self, lens: Lens) -> float:
-        """Return the robust squared residuals, px², of the best homography between undistorted points."""
+    def every_second(self, first: int) -> _Pairs:
+        """Return half of the pairs."""
+        some = slice(first, None, 2)
+        return _Pairs(self.points_i[some], self.points_j[some], self.counts[some], self.outline)
+
+    def costs(self, lens: Lens) -> NDArray[np.float64]:
+        """Return the robust squared residuals (P,), px², of the best homographies between undistorted points."""
         _, off, _ = self._fit(lens)
-        squared = np.sum(off**2, axis=1) * self.outline.unit**2
-        return float(np.sum(squared / (1.0 + squared / TOLERATED_PX**2)))
+        squared = np.sum(off**2, axis=2) * self.outline.unit**2
+        return np.asarray(np.sum(self.counts * squared / (1.0 + squared / TOLERATED_PX**2), axis=1))
 
     def information(self, lens: Lens, coefficients: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the information (c, c) on c coefficients and their score (c,), the pair's own map projected out."""
+        """Return the information (P, c, c) on c coefficients and scores (P, c), the pairs' own maps projected out."""
         i_from_j, off, rows = self._fit(lens)
-        by_i, by_j = (lens.by_coefficients(points) / self.outline.unit for points in (self.points_i, self.points_j))
+        shape = (*self.points_i.shape, COEFFICIENTS)
+        by_i, by_j = (
+            lens.by_coefficients(points.reshape(-1, 2)).reshape(shape) / self.outline.unit
+            for points in (self.points_i, self.points_j)
+        )
         # The lens moves the points of i, and through the map also those of j.
-        mapped = self._in_units(self.points_j, lens) @ i_from_j[:, :2].T + i_from_j[:, 2]
-        projected = mapped[:, :2] / mapped[:, 2:]
-        slopes = (i_from_j[:2, :2] - projected[:, :, None] * i_from_j[2, :2]) / mapped[:, 2][:, None, None]
-        columns = (by_i - slopes @ by_j)[:, :, :coefficients]
-        root = 1.0 / np.sqrt(1.0 + np.sum(off**2, axis=1) * (self.outline.unit / TOLERATED_PX) ** 2)
-        a = (rows * root[:, None, None]).reshape(-1, 8)
-        b = (columns * root[:, None, None]).reshape(-1, coefficients)
-        q, _ = np.linalg.qr(a)
-        b -= q @ (q.T @ b)
-        return b.T @ b, b.T @ (off * root[:, None]).ravel()
+        mapped = self._in_units(self.points_j, lens) @ np.swapaxes(i_from_j[:, :, :2], 1, 2) + i_from_j[:, None, :, 2]
+        projected = mapped[..., :2] / mapped[..., 2:]
+        slopes = i_from_j[:, None, :2, :2] - projected[..., None] * i_from_j[:, None, 2:, :2]
+        columns = (by_i - slopes / mapped[..., 2, None, None] @ by_j)[..., :coefficients]
+        root = np.sqrt(self._weights(off))[..., None, None]
+        count = len(off)
+        a, b = (rows * root).reshape(count, -1, ENTRIES), (columns * root).reshape(count, -1, coefficients)
+        b = b - a @ _solve_each(a, b)
+        score = np.swapaxes(b, 1, 2) @ (off[..., None] * root).reshape(count, -1, 1)
+        return np.swapaxes(b, 1, 2) @ b, score[..., 0]
 
-    def _fit(self, lens: Lens) -> tuple[Homographies, Points, NDArray[np.float64]]:
-        """Return the pair's map, residuals of landmarks (n, 2) and their derivatives (n, 2, 8), in units."""
+    def _fit(self, lens: Lens) -> tuple[Homographies, NDArray[np.float64], NDArray[np.float64]]:
+        """Return the maps (P, 3, 3), residuals of landmarks (P, m, 2) and derivatives (P, m, 2, 8), in units."""
         points_i, points_j = self._in_units(self.points_i, lens), self._in_units(self.points_j, lens)
-        ones = np.ones((len(points_j), 1))
-        affine, *_ = np.linalg.lstsq(np.hstack([points_j, ones]), points_i, rcond=None)
-        i_from_j = np.vstack([affine.T, [0.0, 0.0, 1.0]])
-        for _ in range(4):
-            projected, rows = projected_and_rows(i_from_j, points_j)
-            off = points_i - projected
-            root = 1.0 / np.sqrt(1.0 + np.sum(off**2, axis=1) * (self.outline.unit / TOLERATED_PX) ** 2)
-            step, *_ = np.linalg.lstsq(
-                (rows * root[:, None, None]).reshape(-1, 8), (off * root[:, None]).ravel(), rcond=1e-9
-            )
-            moved = np.eye(3)
-            moved.ravel()[:8] += step
+        count = len(points_j)
+        sides = np.concatenate([points_j, np.ones((*points_j.shape[:2], 1))], axis=2) * self.counts[..., None]
+        i_from_j = np.tile(np.eye(3), (count, 1, 1))
+        i_from_j[:, :2] = np.swapaxes(_solve_each(sides, points_i * self.counts[..., None]), 1, 2)
+        for _ in range(FIT_STEPS):
+            off, rows = _residuals(i_from_j, points_i, points_j)
+            root = np.sqrt(self._weights(off))[..., None]
+            a, b = (rows * root[..., None]).reshape(count, -1, ENTRIES), (off * root).reshape(count, -1, 1)
+            moved = np.tile(np.eye(3), (count, 1, 1))
+            moved.reshape(count, 9)[:, :ENTRIES] += _solve_each(a, b)[..., 0]
             i_from_j = i_from_j @ moved
-            i_from_j /= i_from_j[2, 2]
-        projected, rows = projected_and_rows(i_from_j, points_j)
-        return i_from_j, points_i - apply_map(i_from_j, points_j), rows
+            i_from_j /= i_from_j[:, 2:, 2:]
+        return i_from_j, *_residuals(i_from_j, points_i, points_j)
 
-    def _in_units(self, points: Points, lens: Lens) -> Points:
-        return (lens.undistort(points) - self.outline.centre) / self.outline.unit
+    def _weights(self, off: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(self.counts / (1.0 + np.sum(off**2, axis=2) * (self.outline.unit / TOLERATED_PX) ** 2))
+
+    def _in_units(self, points: NDArray[np.float64], lens: Lens) -> NDArray[np.float64]:
+        undistorted = lens.undistort(points.reshape(-1, 2)).reshape(points.shape)
+        return np.asarray((undistorted - self.outline.centre) / self.outline.unit)
 
 
-def _fit(pairs: Sequence[_Pair], outline: Outline, coefficients: int) -> Lens:
+def _residuals(
+    i_from_j: Homographies, points_i: NDArray[np.float64], points_j: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return residuals of landmarks (P, m, 2) to maps (P, 3, 3), and their derivatives by increments (P, m, 2, 8)."""
+    projected, slopes = project_with_slopes(i_from_j, points_j)
+    return points_i - projected, slopes @ velocities(points_j)
+
+
+def _solve_each(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the least-squares solutions (P, c, k) of a (P, n, c) and b (P, n, k)."""
+    normal = np.swapaxes(a, 1, 2) @ a
+    unknowns = normal.shape[1]
+    # What landmarks leave undetermined stays where it is.
+    strength = REGULARISATION * np.maximum(np.trace(normal, axis1=1, axis2=2), 1.0)
+    ridge = strength[:, None, None] * np.eye(unknowns)
+    return np.asarray(np.linalg.solve(normal + ridge, np.swapaxes(a, 1, 2) @ b))
+
+
+def _fit(pairs: _Pairs, outline: Outline, coefficients: int) -> Lens:
     """Return the lens with so many coefficients that fits the pairs' landmarks best."""
     found = np.zeros(2)
     for _ in range(STEPS):
-        contributions = [pair.information(Lens(outline, *found.tolist()), coefficients) for pair in pairs]
-        information = np.sum([one for one, _ in contributions], axis=0)
-        score = np.sum([one for _, one in contributions], axis=0)
+        information, score = pairs.information(Lens(outline, *found.tolist()), coefficients)
         # A larger coefficient adds its column to the residual, so the step is the negative solution.
-        step = -np.linalg.lstsq(information, score, rcond=1e-9)[0]
+        step = -np.linalg.lstsq(information.sum(axis=0), score.sum(axis=0), rcond=1e-9)[0]
         found[:coefficients] = np.clip(found[:coefficients] + step, -LARGEST, LARGEST)
         if np.abs(step).max() < 1e-6:
             break
     return Lens(outline, *found.tolist())
 
 
-def _information_root(pairs: Sequence[_Pair], lens: Lens, coefficients: int) -> NDArray[np.float64]:
+def _information_root(pairs: _Pairs, lens: Lens, coefficients: int) -> NDArray[np.float64]:
     """Return a root (2, 2) of the information on a lens, from the scatter of the pairs' scores."""
-    contributions = [pair.information(lens, coefficients) for pair in pairs]
-    inverse = np.linalg.pinv(np.sum([one for one, _ in contributions], axis=0))
-    scores = np.array([one for _, one in contributions])
+    information, scores = pairs.information(lens, coefficients)
+    inverse = np.linalg.pinv(information.sum(axis=0))
     covariance = ERROR_INFLATION**2 * inverse @ scores.T @ scores @ inverse + ABSENT_DEVIATION**2 * np.eye(coefficients)
     root = np.eye(2) / ABSENT_DEVIATION
     root[:coefficients, :coefficients] = np.linalg.cholesky(np.linalg.inv(covariance)).T

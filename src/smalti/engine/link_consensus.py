@@ -26,7 +26,7 @@ from scipy.sparse.csgraph import connected_components
 from smalti.engine.estimate import Estimate
 from smalti.engine.link_prediction import PredictedLinks
 from smalti.engine.links import Link, stacked
-from smalti.engine.variance_components import LARGEST_CHI2, MATCHER
+from smalti.engine.variance_components import MATCHER
 from smalti.geometry.homographies import ENTRIES, invert
 from smalti.records import Homographies, Pair
 
@@ -41,6 +41,10 @@ MOST_BETWEEN = 8
 
 LOOSE_DEVIATION = 0.3
 """The deviation of what a link's landmarks leave undetermined, in units."""
+
+CLOSING_CHI2, LARGEST_FACTOR = 100.0, 10.0
+"""The largest χ² of a cycle that closes, where the lower quartile is as expected; and the largest factor by which it
+grows with that quartile. Relief and blur leave right links with several times the stated noise."""
 
 QUARTILE_CHI2 = 5.071
 """The lower quartile of χ² with 8 degrees of freedom."""
@@ -72,7 +76,7 @@ def find_agreeing(
                 for link in links
                 if link.pair not in accepted
                 and state.part[link.pair.i] == state.part[link.pair.j]
-                and state.surprise(link, MATCHER) <= LARGEST_CHI2
+                and state.surprise(link, MATCHER) <= cycles.limit
             }
         if len(accepted) == before:
             break
@@ -97,12 +101,18 @@ class _Cycles:
         self._frames = int(ends.max()) + 1
         self._group = np.arange(self._frames)
         self._state: Estimate | None = None
+        self._known_limit: float | None = None  # set by the first cycles: later ones are mostly of wrong links
+
+    @property
+    def limit(self) -> float:
+        """The largest χ² of what agrees."""
+        return CLOSING_CHI2 if self._known_limit is None else self._known_limit
 
     def group(self, accepted: Set[Pair], state: Estimate | None) -> None:
         """Join frames to groups by accepted links; `state` is the mosaic of these links."""
         ends = np.array([(pair.i, pair.j) for pair in accepted], dtype=np.int64).reshape(-1, 2)
         graph = coo_array((np.ones(len(ends)), tuple(ends.T)), shape=(self._frames, self._frames))
-        self._group, self._state = connected_components(graph, directed=False)[1], state
+        self._group, self._state = connected_components(graph, directed=False)[1].astype(np.int64), state
 
     def closing(self) -> set[Pair]:
         """Return the pairs of links that close a cycle of two or three groups."""
@@ -111,7 +121,9 @@ class _Cycles:
         for n, (first, second) in enumerate(self._group[self._ends[:count]].tolist()):
             if first != second:
                 # As a link from the higher to the lower number of a group.
-                between.setdefault((min(first, second), max(first, second)), []).append(n if first < second else n + count)
+                between.setdefault((min(first, second), max(first, second)), []).append(
+                    n if first < second else n + count
+                )
         found: set[Pair] = set()
         twos = [(a, self._opposite(b)) for some in between.values() for a, b in combinations(some, 2)]
         threes = []
@@ -129,10 +141,10 @@ class _Cycles:
             if cycles:
                 chosen = np.array(cycles)
                 chi2, informative = self._close(chosen)
-                sound = chi2[informative]
-                usual = float(np.quantile(sound, 0.25)) if len(sound) else 0.0
-                limit = LARGEST_CHI2 * max(1.0, min(usual / QUARTILE_CHI2, 10.0))
-                closed = chosen[informative & (chi2 <= limit)]
+                if self._known_limit is None and informative.any():
+                    usual = float(np.quantile(chi2[informative], 0.25)) / QUARTILE_CHI2
+                    self._known_limit = CLOSING_CHI2 * min(max(usual, 1.0), LARGEST_FACTOR)
+                closed = chosen[informative & (chi2 <= self.limit)]
                 found |= {self._links[n % count].pair for n in np.unique(closed)}
         return found
 

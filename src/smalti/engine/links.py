@@ -167,8 +167,17 @@ def linear_part(i_from_j: Homographies) -> NDArray[np.float64]:
 
 def projected_and_rows(i_from_j: Homographies, points_j: Points) -> tuple[Points, NDArray[np.float64]]:
     """Return points (n, 2) under a map (3, 3), and their derivatives by the entries of its increment (n, 2, 8)."""
-    projected, slopes = _projected_and_slopes(i_from_j, points_j)
+    projected, slopes = project_with_slopes(i_from_j, points_j)
     return projected, slopes @ velocities(points_j)
+
+
+def project_with_slopes(i_from_j: Homographies, points_j: Points) -> tuple[Points, NDArray[np.float64]]:
+    """Return points (..., n, 2) under maps (..., 3, 3), and the maps' derivatives there (..., n, 2, 2)."""
+    mapped = points_j @ np.swapaxes(i_from_j[..., :, :2], -1, -2) + i_from_j[..., None, :, 2]
+    depth = np.maximum(mapped[..., 2], SMALLEST_DEPTH * np.abs(i_from_j[..., None, 2, 2]))
+    projected = mapped[..., :2] / depth[..., None]
+    slopes = i_from_j[..., None, :2, :2] - projected[..., None] * i_from_j[..., None, 2:, :2]
+    return projected, slopes / depth[..., None, None]
 
 
 def spread_out(points: Points, count: int) -> NDArray[np.int64]:
@@ -247,17 +256,9 @@ def _solve_regularised(rows: NDArray[np.float64], right: NDArray[np.float64], fa
     return np.asarray(solution)
 
 
-def _projected_and_slopes(i_from_j: Homographies, points_j: Points) -> tuple[Points, NDArray[np.float64]]:
-    """Return points (n, 2) under a map (3, 3), and its derivatives there (n, 2, 2)."""
-    mapped = points_j @ i_from_j[:, :2].T + i_from_j[:, 2]
-    depth = np.maximum(mapped[:, 2], SMALLEST_DEPTH * abs(i_from_j[2, 2]))
-    projected = mapped[:, :2] / depth[:, None]
-    return projected, (i_from_j[:2, :2] - projected[:, :, None] * i_from_j[2, :2]) / depth[:, None, None]
-
-
 def _lens_rows(link: Link, i_from_j: Homographies, points_j: Points, scale: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the derivatives (2n, 2) of the landmarks' residuals by the lens' coefficients, times `scale` (n,)."""
-    _, slopes = _projected_and_slopes(i_from_j, points_j)
+    _, slopes = project_with_slopes(i_from_j, points_j)
     moved: NDArray[np.float64] = (slopes @ link.lens_j - link.lens_i) * scale[:, None, None]
     return moved.reshape(-1, COEFFICIENTS)
 

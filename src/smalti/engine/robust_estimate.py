@@ -90,6 +90,10 @@ LOOP_NOISE_FACTORS = (3.0, 1.0)
 """Factors of the loops' noise while outliers are searched. Consecutive frames are rarely matched wrongly, so loops
 count less; a factor of 1 is for a matcher that is often wrong."""
 
+CHAIN_PREFERENCE = 0.02
+"""The rejection of a link of the chain costs so much more, as a share: it decides where two links contradict each other
+and nothing else tells which is wrong."""
+
 LARGEST_INFLATION, FEW_LOOPS = 4.0, 3
 """The largest factor of the chain's noise that so few loops can cause: each of them may be wrong."""
 
@@ -179,7 +183,8 @@ class _LinkSelection:
         A noise model learned from wrong links would explain these links.
         """
         known = self._solve(frozenset(state.rejected), state)
-        return known.solution.rows.cost + LARGEST_CHI2 * len(state.rejected)
+        of_chain = len(state.rejected.keys() - self.of_loop)
+        return known.solution.rows.cost + LARGEST_CHI2 * (len(state.rejected) + CHAIN_PREFERENCE * of_chain)
 
     def _is_suspicious(self, state: Estimate) -> bool:
         return state.noise_model.noise[CHAIN] > SUSPICIOUS * CHAIN_INFLATION * self.chain.local_noise

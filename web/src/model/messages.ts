@@ -191,6 +191,8 @@ export interface LiveMosaic {
   sigma_px: number[];
   /** 0 for the largest */
   parts: number[];
+  /** False for a frame whose position depends on a single match */
+  confirmed: boolean[];
 }
 
 /** The answer that a pair has. */

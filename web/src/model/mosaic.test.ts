@@ -4,6 +4,7 @@ import { homographyFrom, project } from "./homography";
 import type { Homography } from "./homography";
 import type { LiveMosaic } from "./messages";
 import { boxOfAll, boxesOfParts, centreOf, cornersOf, ease, framesAt, interpolate, layOut, sameFrames } from "./mosaic";
+import { describeUnconfirmed, unconfirmedPlaces } from "./mosaic";
 import { measureMask } from "./mosaicmask";
 import { mapped, outlineOf } from "./polygon";
 
@@ -28,8 +29,30 @@ function mosaicOf(maps: number[][], parts = maps.map(() => 0)): LiveMosaic {
     maps: maps.flatMap((map) => homographyFrom(map as unknown as Affine)),
     sigma_px: maps.map(() => 1),
     parts,
+    confirmed: maps.map(() => true),
   };
 }
+
+describe("frames that a single match joins", () => {
+  const mosaic = mosaicOf(Array.from({ length: 5 }, () => turned(0, 1, 0, 0)));
+  const withConfirmed = (...confirmed: boolean[]) => ({ ...mosaic, confirmed });
+
+  test("are named where they are few", () => {
+    const few = withConfirmed(true, false, true, true, false);
+    expect(unconfirmedPlaces(few)).toEqual([1, 4]);
+    expect(describeUnconfirmed(few)).toBe("Dashed: 2 frames depend on a single match");
+  });
+
+  test("are not marked one by one where they are most", () => {
+    const most = withConfirmed(true, false, false, false, true);
+    expect(unconfirmedPlaces(most)).toEqual([]);
+    expect(describeUnconfirmed(most)).toContain("Most frames");
+  });
+
+  test("are not mentioned where there are none", () => {
+    expect(describeUnconfirmed(mosaic)).toBeNull();
+  });
+});
 
 describe("frames at a point", () => {
   const maps = quadsOf([turned(0, 1, 0, 0), turned(90, 1, 100, 0), turned(30, 2, 0, 200)]);

@@ -8,6 +8,7 @@ import { depthAt, type Mask } from "./mosaicmask";
 import { shiftsOfParts } from "./mosaicparts";
 import type { Size } from "./polygon";
 import { outlineOf } from "./polygon";
+import { plural } from "./words";
 
 /** The corners of frames on the plane, eight numbers a frame: x and y in turn, clockwise from the top left. */
 export type Quads = Float64Array;
@@ -34,6 +35,20 @@ export function layOut(mosaic: LiveMosaic, size: Size, lens: LensNumbers | null)
     const shift = shifts[mosaic.parts[k >> 3]];
     return entry + (k % 2 === 0 ? shift.x : shift.y);
   });
+}
+
+/** The places of frames that depend on a single match; none while that holds for most frames. */
+export function unconfirmedPlaces({ confirmed }: LiveMosaic): number[] {
+  const places = confirmed.flatMap((each, place) => (each ? [] : [place]));
+  return 2 * places.length > confirmed.length ? [] : places;
+}
+
+/** Which frames nothing confirms, in a sentence; null where all are confirmed. */
+export function describeUnconfirmed(mosaic: LiveMosaic): string | null {
+  const count = mosaic.confirmed.filter((each) => !each).length;
+  if (count === 0) return null;
+  if (unconfirmedPlaces(mosaic).length === 0) return "Most frames depend on a single match: no other confirms it";
+  return `Dashed: ${plural(count, "frame depends", "frames depend")} on a single match`;
 }
 
 /** The boxes of the parts, in their order. */

@@ -21,6 +21,7 @@ export function drawOutline(
   place: number,
   colour: string,
   halo: string,
+  dash: readonly number[] = [],
 ): void {
   context.beginPath();
   for (const corner of cornersOf(quads, place)) {
@@ -29,8 +30,10 @@ export function drawOutline(
   }
   context.closePath();
   context.lineJoin = "round";
+  context.setLineDash([...dash]);
   stroke(context, halo, 4.5);
   stroke(context, colour, 2.25);
+  context.setLineDash([]);
 }
 
 /** Write a frame's number at that corner of it which is farthest from another place, if the frame is in view. */

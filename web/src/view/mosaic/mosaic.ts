@@ -2,7 +2,7 @@
 import "../../style/mosaic.css";
 import type { Point } from "../../model/affine";
 import { chooseScale } from "../../model/colour";
-import { framesAt } from "../../model/mosaic";
+import { describeUnconfirmed, framesAt } from "../../model/mosaic";
 import { planeFromScreen } from "../../model/mosaicview";
 import { plural } from "../../model/words";
 import type { App } from "../../state/app";
@@ -63,7 +63,8 @@ export function mountMosaic(host: HTMLElement, app: App): () => void {
     if (mosaic === null) return;
     const here = framesAt(quads, planeFromScreen(view, at), stage.mask).map((place): Here => {
       const draw = (thumbnail: HTMLCanvasElement) => stage.drawThumbnail(place, thumbnail);
-      return { number: mosaic.numbers[place], sigma: mosaic.sigma_px[place], draw };
+      const [sigma, confirmed] = [mosaic.sigma_px[place], mosaic.confirmed[place]];
+      return { number: mosaic.numbers[place], sigma, confirmed, draw };
     });
     if (here.length === 0 && !focus) picker.close();
     else picker.open(here, at.x > 0.55 * stage.screen.width ? "left" : "right", focus);
@@ -75,8 +76,12 @@ export function mountMosaic(host: HTMLElement, app: App): () => void {
     stage.scene.reserve(0);
     if (mosaic === null || overlay.mode === "picture") return;
     const width = Math.min(16 * rem(), stage.screen.width - 2 * rem());
-    const bar = () => makeColourBar("uncertainty, px", overlay.sigma, width);
-    legend.append(overlay.mode === "answers" ? makeAnswerLegend() : bar());
+    if (overlay.mode === "answers") legend.append(makeAnswerLegend());
+    else {
+      const unconfirmed = describeUnconfirmed(mosaic);
+      legend.append(makeColourBar("uncertainty, px", overlay.sigma, width));
+      if (unconfirmed !== null) legend.append(make("p", { "data-testid": "unconfirmed" }, unconfirmed));
+    }
     stage.scene.reserve(legend.offsetHeight + 4);
   };
 

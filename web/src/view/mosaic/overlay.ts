@@ -1,7 +1,7 @@
 /** All marks above the frames, in their order. */
 import type { Scale } from "../../model/colour";
 import type { AnswerRow, LiveMosaic, Question } from "../../model/messages";
-import { centreOf } from "../../model/mosaic";
+import { centreOf, unconfirmedPlaces } from "../../model/mosaic";
 import type { Size } from "../../model/polygon";
 import { drawAnswers, drawCrosshair, drawNumber, drawOutline, drawParts, type Plane } from "./marks";
 import type { Theme } from "./theme";
@@ -21,6 +21,9 @@ export interface Overlay {
   crosshair: boolean;
 }
 
+/** Of the outlines of frames that depend on a single match, CSS px. */
+const DASH = [6, 5];
+
 /** How much of the ground covers the frames beneath lines. */
 const VEIL = 0.55;
 
@@ -39,6 +42,9 @@ export function drawOverlay(
     context.fillRect(0, 0, screen.width, screen.height);
     context.globalAlpha = 1;
     drawAnswers(context, plane, overlay.answers, placeOf, theme);
+  }
+  if (overlay.mode === "uncertainty") {
+    for (const place of unconfirmedPlaces(mosaic)) drawOutline(context, plane, place, theme.warn, theme.surface, DASH);
   }
   drawParts(context, plane, mosaic.parts, theme);
   for (const number of [...overlay.picked, overlay.pointed]) {

@@ -6,6 +6,8 @@ import { make } from "../make";
 export interface Here {
   number: number;
   sigma: number;
+  /** Whether more than one match determines its position. */
+  confirmed: boolean;
   /** Draws its small picture. */
   draw(canvas: HTMLCanvasElement): void;
 }
@@ -91,7 +93,8 @@ export function mountPicker(
   const rowOf = (frame: Here, k: number) => {
     const canvas = make("canvas", { ...THUMBNAIL, "aria-hidden": "true" });
     frame.draw(canvas);
-    const certainty = frame.sigma === 0 ? "reference frame" : `± ${px(frame.sigma)} px`;
+    const spread = frame.sigma === 0 ? "reference frame" : `± ${px(frame.sigma)} px`;
+    const certainty = frame.confirmed ? spread : `${spread}, depends on a single match`;
     const words = make("span", {}, `frame ${frame.number}`, make("small", {}, certainty));
     const row = make("li", { role: "option", id: `${id}-${k}`, "data-frame": frame.number }, canvas, words);
     row.addEventListener("click", () => {
