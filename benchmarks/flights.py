@@ -1,7 +1,6 @@
 """`smalti` against `paper` on the real sets that have landmarks for evaluation, with the real matcher.
 
     python benchmarks/flights.py [--sets brighton,copr,…] [--queries 60] [--seeds 1,2,3] [--keep DIR]
-    python benchmarks/flights.py --lies 0.2 [--honest-chain]
 
 Like `smalti experiment caliterra`, on other sets of SMALTI_DATA: all pairs are matched once. Each seed resamples the
 landmarks of every pair and learns its own words. The paper's method is literal. Its affine mosaics get the same finish
@@ -16,10 +15,6 @@ the homography floor of the data's README (`sets.py`); for copr, which has none 
 here. *Noise* is the variance of links by triangles and scatter; 1 is what landmarks state. *Beyond*: the ratio of the
 errors of links of consecutive frames against the mosaic of all pairs to what that noise states, which is the error that
 neighbours share.
-
-With --lies, a share of the matcher's yes answers is wrong: all landmarks of one frame are moved by 30 to 200 px in one
-direction. Printed is the error against that of the honest matcher, and how many lies were rejected. A lie is redundant
-if the frames stay joined without it. Other lies cannot be detected.
 """
 
 from __future__ import annotations
@@ -27,13 +22,11 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from claims import print_table
 from sets import FLOORS
@@ -45,8 +38,9 @@ from smalti.engine.links import fit_link
 from smalti.engine.robust_estimate import MEDIAN_CHI2
 from smalti.geometry.homographies import AFFINE
 from smalti.geometry.lens import Lens
+from smalti.geometry.outline import Outline
 from smalti.interchange.landmarks_csv import read_landmarks
-from smalti.records import Answer, Pair
+from smalti.records import Landmarks, Pair
 from smalti_lab.experiments.methods import SMALTI, FrameMaps, Loop, Method
 from smalti_lab.experiments.real_sequence import Caliterra, keep_matches, load_matches, match_all
 from smalti_lab.experiments.study_summary import GOOD_ENOUGH, last_above
@@ -54,7 +48,6 @@ from smalti_lab.experiments.study_summary import GOOD_ENOUGH, last_above
 SETS = ("brighton", "dendritic_cols0-2", "copr", "obriens", "caliterra")
 METHODS = (Method("paper"), Method(SMALTI, "projective"))
 TABLED = (0, 3, 5, 10, 20)
-LEAST_LIE_PX, LARGEST_LIE_PX = 30.0, 200.0
 
 
 def main() -> None:
@@ -63,15 +56,10 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=60, metavar="Q", help="questions a run (60)")
     parser.add_argument("--seeds", default="1,2,3", metavar="S,S,…", help="one run a seed (1,2,3)")
     parser.add_argument("--keep", type=Path, default=Path("studies/flights"), help="folder that keeps the matches")
-    parser.add_argument("--lies", type=float, metavar="SHARE", help="of the yes answers, that are wrong")
-    parser.add_argument("--honest-chain", action="store_true", help="the lies are among the loop's answers only")
     options = parser.parse_args()
     seeds = [int(seed) for seed in options.seeds.split(",")]
     options.keep.mkdir(parents=True, exist_ok=True)
     names = options.sets.split(",")
-    if options.lies is not None:
-        print_lies(names, seeds, options.queries, options.keep, options.lies, options.honest_chain)
-        return
     found: dict[str, list[Comparison]] = {}
     for name in names:
         found[name] = []
@@ -138,16 +126,16 @@ def compare(experiment: Caliterra, readme_floor_px: float | None, seed: int, que
         paper,
         own,
         floor_px,
-        noise_of_landmarks(experiment, best.lens),
+        noise_of_landmarks(experiment.judges, experiment.outline, best.lens),
         readme_floor_px,
         (by_affine**2, engine.estimate.local_noise**2),
         beyond_triangles(engine, best),
     )
 
 
-def noise_of_landmarks(experiment: Caliterra, lens: Lens) -> float:
+def noise_of_landmarks(judges: Sequence[Landmarks], outline: Outline, lens: Lens) -> float:
     """Return the RMS distance, px, of landmarks to the homographies of their own pairs, corrected for their fit."""
-    links = [fit_link(landmarks, experiment.outline, lens) for landmarks in experiment.judges]
+    links = [fit_link(landmarks, outline, lens) for landmarks in judges]
     squares = sum(link.landmarks * link.residual_px**2 for link in links)
     free = sum(2 * link.landmarks - link.rank for link in links)
     return float(np.sqrt(2.0 * squares / free))
@@ -254,84 +242,6 @@ def print_effort(found: dict[str, list[Comparison]]) -> None:
         "ratio",
     ]
     print_table(["answers to reach it", *columns], lines)
-
-
-class LyingAgent:
-    """Moves the landmarks of some pairs. Which, and where to, depends on the seed and the pair alone."""
-
-    def __init__(self, agent: Agent, share: float, seed: int) -> None:
-        self._agent, self._share, self._seed = agent, share, seed
-        self.told: set[Pair] = set()
-
-    def answer(self, pair: Pair) -> Answer:
-        answer = self._agent.answer(pair)
-        rng = np.random.default_rng([self._seed, pair.i, pair.j])
-        if answer.landmarks is None or rng.random() >= self._share:
-            return answer
-        self.told.add(pair)
-        angle, px = rng.uniform(0.0, 2.0 * np.pi), rng.uniform(LEAST_LIE_PX, LARGEST_LIE_PX)
-        shift = px * np.array([np.cos(angle), np.sin(angle)])
-        return Answer.yes(replace(answer.landmarks, points_j=answer.landmarks.points_j + shift))
-
-
-def print_lies(
-    names: Sequence[str], seeds: Sequence[int], queries: int, keep: Path, share: float, honest_chain: bool
-) -> None:
-    lines = []
-    for name in names:
-        for seed in seeds:
-            experiment = load(name, seed, keep)
-            honest = experiment.agent(seed, chain_noise=1.0)
-            liar = LyingAgent(honest, share, seed)
-            ends = [
-                last_state(experiment, honest, honest, queries),
-                last_state(experiment, honest if honest_chain else liar, liar, queries),
-            ]
-            errors = [experiment.relative_rmsd(FrameMaps.delivered(state)) for state in ends]
-            lines.append([f"{name}, seed {seed}", *(f"{px:.2f}" for px in errors), f"{errors[1] / errors[0]:.2f}"])
-            lines[-1] += [f"{ends[1].error_bound_px:.1f}", *what_became(ends[1], liar.told)]
-            print(f"{name}, seed {seed}: {errors[0]:.2f} and {errors[1]:.2f} px", flush=True)
-    columns = [
-        "honest, px",
-        "lying, px",
-        "ratio",
-        "90 % bound",
-        "yes",
-        "lies",
-        "named",
-        "believed",
-        "of these redundant",
-    ]
-    print_table([f"{share:.0%} lies", *columns, "honest ones rejected"], lines)
-
-
-def last_state(experiment: Caliterra, of_chain: Agent, of_loop: Agent, queries: int) -> ActiveLoop:
-    method = Method(SMALTI, "projective")
-    state = experiment.start(of_chain, experiment.external, method, StopRule(budget=queries))
-    for latest in state.run(of_loop):
-        state = latest
-    assert isinstance(state, ActiveLoop)
-    return state
-
-
-def what_became(state: ActiveLoop, told: set[Pair]) -> list[str]:
-    """Count yes answers, lies, rejected and accepted lies, redundant ones of these, and rejected honest answers."""
-    believed = set(state.estimate.system.place_of)
-    lies = (believed | set(state.rejected)) & told
-    redundant = [pair for pair in lies & believed if is_redundant(state, pair)]
-    counts = (
-        *(len(believed) + len(state.rejected), len(lies), len(lies & set(state.rejected)), len(lies & believed)),
-        *(len(redundant), len(set(state.rejected) - told)),
-    )
-    return [str(count) for count in counts]
-
-
-def is_redundant(state: ActiveLoop, pair: Pair) -> bool:
-    """Tell whether the frames stay joined without an accepted link."""
-    i, j = np.array([(p.i, p.j) for p in state.estimate.system.place_of if p != pair]).T
-    graph = coo_array((np.ones(len(i)), (i, j)), shape=(state.frames, state.frames))
-    count, _ = connected_components(graph, directed=False)
-    return int(count) == int(state.part.max()) + 1
 
 
 def tabled(courses: Sequence[NDArray[np.float64]]) -> list[int]:
