@@ -22,7 +22,7 @@ from smalti.engine.estimate import Estimate, begin
 from smalti.engine.lens_estimation import find_lens
 from smalti.engine.link_confirmation import unconfirmed_frames
 from smalti.engine.links import Link, fit_link
-from smalti.engine.robust_estimate import estimate
+from smalti.engine.robust_estimate import estimate, estimate_again
 from smalti.engine.variance_components import MATCHER, PERSON
 from smalti.errors import ModelError, PairError
 from smalti.geometry.homographies import PROJECTIVE, Family, FamilyName, family_named
@@ -46,7 +46,7 @@ SIMILAR_WITHIN = 3
 
 CANDIDATES_OF_BATCH = 50
 
-RELEARNED_SHARE, RELEARNING_ROUNDS = 0.05, 3
+RELEARNED_SHARE, RELEARNING_ROUNDS = 0.05, 2
 """If so large a share of the chain is rejected, its noise, camera and lens are learned again without these links; and
 the most rounds, because other links may then be rejected."""
 
@@ -233,7 +233,8 @@ class ActiveLoop(AnsweredLoop[Link]):
             if of_chain.lens != setup.of_chain.lens:
                 links = {pair: of_chain.link_of(landmarks[pair]) for pair in self.links}
             rest = [of_chain.link_of(setup.chain[pair]) for pair in sorted(wrong)]
-            state = estimate(of_chain.first, list(links.values()), self.person_pairs, rest)
+            loops, rejected = list(links.values()), state.rejected.keys()
+            state = estimate_again(of_chain.first, loops, rest, rejected, self.person_pairs)
         return of_chain, state
 
     @property

@@ -98,18 +98,28 @@ LARGEST_INFLATION, FEW_LOOPS = 4.0, 3
 """The largest factor of the chain's noise that so few loops can cause: each of them may be wrong."""
 
 
-def estimate(
-    chain: Estimate, loops: Sequence[Link], person_pairs: Set[Pair] = frozenset(), others: Sequence[Link] = ()
-) -> Estimate:
-    """Return the state of the chain's links and of `loops`; links of `person_pairs` are never rejected.
-
-    `others` are links of the chain that its estimate was made without.
-    """
+def estimate(chain: Estimate, loops: Sequence[Link], person_pairs: Set[Pair] = frozenset()) -> Estimate:
+    """Return the state of the chain's links and of `loops`; links of `person_pairs` are never rejected."""
     if not loops:
         return chain
+    everything = {link.pair: link for link in (*chain.system.links, *loops)}
+    return _LinkSelection(chain, everything, {link.pair for link in loops}, frozenset(person_pairs)).run()
+
+
+def estimate_again(
+    chain: Estimate,
+    loops: Sequence[Link],
+    others: Sequence[Link],
+    rejected: Set[Pair],
+    person_pairs: Set[Pair] = frozenset(),
+) -> Estimate:
+    """Return the state after the chain's estimate was made again, without the links `others` of the chain.
+
+    The links that were `rejected` before are rejected to begin with.
+    """
     everything = {link.pair: link for link in (*chain.system.links, *others, *loops)}
-    of_loop = {link.pair for link in loops}
-    return _LinkSelection(chain, everything, of_loop, frozenset(person_pairs)).run()
+    selection = _LinkSelection(chain, everything, {link.pair for link in loops}, frozenset(person_pairs))
+    return selection.run_from(frozenset(rejected))
 
 
 @dataclass
@@ -136,6 +146,12 @@ class _LinkSelection:
             selected = min([selected, *better], key=self._selection_cost) if better else selected
             selected = self._exchange_rejected(selected)
         return _inflate_unconfirmed(selected)
+
+    def run_from(self, rejected: frozenset[Pair]) -> Estimate:
+        """Reject, learn and readmit, beginning with some rejected links or with those that cycles contradict."""
+        starts = {rejected: None, self._disagreeing_with_cycles(): None}
+        selected = [self._reconsider(self._learn(self._solve(start, self.chain))) for start in starts]
+        return _inflate_unconfirmed(min(selected, key=self._selection_cost))
 
     def _try(self, rejected: frozenset[Pair], everything: Estimate, with_all: Estimate) -> Estimate | None:
         """Return the state that starts without some links; None if rejecting them explains too little."""
