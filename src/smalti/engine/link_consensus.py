@@ -24,7 +24,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from smalti.engine.estimate import Estimate
-from smalti.engine.link_prediction import PredictedLinks
+from smalti.engine.link_prediction import TINY, PredictedLinks
 from smalti.engine.links import Link, stacked
 from smalti.engine.variance_components import MATCHER
 from smalti.geometry.homographies import ENTRIES, invert
@@ -89,8 +89,9 @@ class _Cycles:
     def __init__(self, links: Sequence[Link], noise: NDArray[np.float64]) -> None:
         self._links = links
         maps, roots = stacked(links)
-        information = np.swapaxes(roots, 1, 2) @ roots / noise[:, None, None] ** 2
-        covariances = np.linalg.inv(information + np.eye(ENTRIES) / LOOSE_DEVIATION**2)
+        values, vectors = np.linalg.eigh(np.swapaxes(roots, 1, 2) @ roots / noise[:, None, None] ** 2)
+        variances = 1.0 / (np.maximum(values, 0.0) + 1.0 / LOOSE_DEVIATION**2)
+        covariances = (vectors * variances[:, None]) @ np.swapaxes(vectors, 1, 2)
         back = invert(maps)
         turned = _moved_through(back)
         # Link n leads from j to i; link n + L is the same, from i to j.
@@ -160,14 +161,18 @@ class _Cycles:
             within = self._within(self._ends[link, 1], self._ends[following, 0])
             for maps, covariances in ((self._maps[link], self._covariances[link]), within):
                 turned = _moved_through(maps)
-                covariance = turned @ covariance @ np.swapaxes(turned, 1, 2) + covariances
-                total = total @ maps
+                with np.errstate(over="ignore", invalid="ignore"):
+                    covariance = turned @ covariance @ np.swapaxes(turned, 1, 2) + covariances
+                    total = total @ maps
+        # Maps of absurd landmarks overflow; their cycles do not close.
+        sound = (total[:, 2, 2] > 0.0) & np.isfinite(total).all(axis=(1, 2)) & np.isfinite(covariance).all(axis=(1, 2))
+        total[~sound], covariance[~sound] = np.eye(3), np.eye(ENTRIES)
         error = (total / total[:, 2:, 2:] - np.eye(3)).reshape(-1, 9)[:, :ENTRIES]
-        deviation = np.sqrt(covariance[:, 2, 2] + covariance[:, 5, 5])
-        margin = 1e-12 * np.trace(covariance, axis1=1, axis2=2)[:, None, None] * np.eye(ENTRIES)
-        solved = np.linalg.solve(covariance + margin, error[..., None])[..., 0]
-        chi2 = np.sum(error * solved, axis=1)
-        return chi2, (deviation <= LARGEST_DEVIATION) & np.isfinite(chi2)
+        values, vectors = np.linalg.eigh(covariance)
+        along = np.einsum("nba,nb->na", vectors, error)
+        chi2 = np.sum(along**2 / np.maximum(values, 1e-12 * values[:, -1:] + TINY), axis=1)
+        informative = np.sqrt(covariance[:, 2, 2] + covariance[:, 5, 5]) <= LARGEST_DEVIATION
+        return chi2, sound & informative & np.isfinite(chi2)
 
     def _within(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> tuple[Homographies, Covariances]:
         """Return the maps from frames `second` to frames `first` of the same group, and their covariances."""
