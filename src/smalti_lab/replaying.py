@@ -199,6 +199,7 @@ def recollect(project: Project) -> Recollection:
         family=PROJECTIVE if outcome is None else family_named(outcome.family),
         only=as_numbers(answer.pair for answer in answers),
     )
+    answers = tuple(usable(answer, start.link_of) for answer in answers)
     return Recollection(
         numbers, start, WeightedSignatures(appearance), answers, questions.asking(Role.LOOP, start.link_of)
     )

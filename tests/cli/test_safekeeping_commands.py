@@ -15,6 +15,7 @@ import pytest
 
 import smalti
 from smalti.cli.main import main
+from smalti.interchange.checksums import seal
 from smalti.project.answer_store import Store
 from smalti.records import Answer, Author, Pair
 from smalti_lab.synthetic.synthetic_files import write_video
@@ -113,6 +114,16 @@ def test_every_cached_file_is_compared_and_a_missing_one_is_no_damage(folder, ca
         path.write_bytes(whole)
     shutil.rmtree(folder / "cache")
     assert check(capfd, folder) == []
+
+
+def test_a_picture_of_the_page_that_changed_is_named(folder, capfd):
+    picture = folder / "cache" / "pictures" / "frames" / "000001.jpg"
+    picture.parent.mkdir(parents=True)
+    picture.write_bytes(seal(b"picture"))
+    assert check(capfd, folder) == []
+    flip(picture)
+    [line] = check(capfd, folder)
+    assert line.startswith(f"{picture}: is damaged")
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.6, 0.9])
