@@ -170,6 +170,14 @@ def test_a_project_of_0_2_0_says_what_cannot_be_compared_yet(folder, capfd):
     assert "has no checksums yet" in out
 
 
+def test_a_build_brings_a_project_of_0_2_0_up_to_date_with_the_same_mosaic(folder, built, video, capfd):
+    downgrade(folder / "project.sqlite")
+    build(folder, video)
+    assert run(capfd, "check", folder) == (0, f"{folder}: everything is as it was written\n", "")
+    for name in ("transforms.json", "landmarks.csv", "mosaic.png", "answers.jsonl"):
+        assert (folder / name).read_bytes() == (built / name).read_bytes()
+
+
 @pytest.mark.parametrize(
     "statement",
     [

@@ -129,9 +129,7 @@ def test_a_row_that_is_lost_from_a_table_is_noticed(path):
     assert sum("the list of" in line for line in told) >= 3
 
 
-@pytest.mark.parametrize(
-    ("table", "column", "where", "named"), RESULTS
-)
+@pytest.mark.parametrize(("table", "column", "where", "named"), RESULTS)
 def test_damaged_results_are_discarded_by_who_writes_and_answers_stay(path, table, column, where, named):
     change(path, f"UPDATE {table} SET {column} = 0.8125 WHERE {where}")
     with closing(Store.open(path)) as store:
