@@ -47,7 +47,7 @@ def check_project(folder: str | Path, *, source: str | Path | None = None) -> In
                 *_check_backup(project.store, notes),
                 *_check_cache(project.cache.folder),
                 *_check_delivered(project, notes),
-                *_check_source(project, notes),
+                *_check_source(project, source, notes),
             ]
     except DamageError as error:  # so damaged that it cannot be opened
         damaged = [str(error), *_check_cache(folder / "cache")]
@@ -126,7 +126,7 @@ def _check_delivered(project: Project, notes: list[str]) -> Iterator[str]:
             yield f"{path}: is not as it was delivered; {again}"
 
 
-def _check_source(project: Project, notes: list[str]) -> Iterator[str]:
+def _check_source(project: Project, moved_to: str | Path | None, notes: list[str]) -> Iterator[str]:
     known, facts = _fact_of(project, SourceDigests), _fact_of(project, SourceFacts)
     if not isinstance(facts, SourceFacts):
         return  # damaged, and told already
@@ -136,7 +136,7 @@ def _check_source(project: Project, notes: list[str]) -> Iterator[str]:
     try:
         files = project.source.files
     except SmaltiError as error:
-        if project.source_exists:
+        if _is_there(facts.location if moved_to is None else str(moved_to)):
             yield str(error)
         else:
             notes.append(f"{error}; or say with --source where the frames are")
@@ -147,6 +147,12 @@ def _check_source(project: Project, notes: list[str]) -> Iterator[str]:
     for file, (_, digest) in zip(files, known.files, strict=True):
         if file_digest(file) != digest:
             yield f"{file}: has changed since the project was built from it; restore it from a backup"
+
+
+def _is_there(location: str | list[str]) -> bool:
+    """Tell whether there is something at the place of the frames; a pattern counts if its folder is there."""
+    places = [location] if isinstance(location, str) else location
+    return all(Path(one).exists() or ("*" in one and Path(one).parent.exists()) for one in places)
 
 
 def _fact_of(project: Project, kind: type[DeliveredDigests] | type[SourceDigests] | type[SourceFacts]) -> object:

@@ -107,15 +107,6 @@ class Project:
         return source
 
     @property
-    def source_exists(self) -> bool:
-        """Whether there is something at the place of the frames; a pattern counts if its folder is there."""
-        location = self._moved_to or self.source_facts.location
-        return all(
-            Path(one).exists() or ("*" in one and Path(one).parent.exists())
-            for one in ([location] if isinstance(location, str) else location)
-        )
-
-    @property
     def source_facts(self) -> SourceFacts:
         """What the project's file says about its source, which may have been moved."""
         return self.store.known_fact(SourceFacts)
