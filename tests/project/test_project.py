@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,10 @@ from smalti.errors import InputError, OutputError, ProjectError
 from smalti.frames.source_settings import SourceSettings
 from smalti.project.answer_store import FILE_NAME
 from smalti.project.facts import FieldOfView
+from smalti.project.packing import pack_mask, unpack_mask
 from smalti.project.project import Project
 from smalti.records import Pair
-from tests.project.entries import shifted, unsure, yes
+from tests.project.entries import no, shifted, yes
 from tests.project.folders import BINDING, HEIGHT, WIDTH, begin, finish, write_images
 
 
@@ -134,7 +136,7 @@ def test_a_different_source_in_its_place_is_refused_by_its_content(folder, image
     with Project.open(folder, source=other) as project:
         with pytest.raises(ProjectError, match=f"{other}: is not the source that {folder} was built from"):
             _ = project.source
-        project.store.keep_fact(project.source_facts)  # still usable
+        assert project.source_facts.location == str(images)  # still usable
 
 
 def test_the_choice_of_frames_goes_with_the_project(folder, images):
@@ -149,11 +151,26 @@ def test_a_mask_comes_back_and_so_does_none(folder, images):
     with begin(folder, images) as project:
         assert project.mask is None
         project.keep_mask(mask)
-    with Project.open(folder) as project:
+    with Project.open(folder, to_write=True) as project:
         np.testing.assert_array_equal(project.mask, mask)
         assert project.store.fact(FieldOfView) is not None
         project.keep_mask(None)
         assert project.mask is None
+
+
+@pytest.mark.parametrize("mask", [pack_mask(np.ones((5, 5), dtype=np.bool_)), "AAAA", "no base64"])
+def test_a_mask_that_is_none_is_refused_in_one_line(folder, images, mask):
+    with begin(folder, images) as project:
+        project.store.keep_fact(FieldOfView(mask))
+        with pytest.raises(ProjectError, match="run the same smalti build command again to find the field of view"):
+            _ = project.mask
+
+
+def test_an_image_that_claims_to_be_huge_is_not_unpacked(folder, images):
+    packed = bytearray(base64.b64decode(pack_mask(np.ones((HEIGHT, WIDTH), dtype=np.bool_))))
+    packed[16:24] = (100_000).to_bytes(4, "big") * 2
+    with pytest.raises(ValueError, match="another size"):
+        unpack_mask(base64.b64encode(packed).decode(), WIDTH, HEIGHT)
 
 
 def test_it_is_finished_until_another_answer_comes(folder, images):
@@ -161,7 +178,7 @@ def test_it_is_finished_until_another_answer_comes(folder, images):
         assert not project.is_finished
         finish(project)
         assert project.is_finished
-        project.store.keep_answer(unsure(1, 9))
+        project.store.keep_answer(no(0, 1))
         assert not project.is_finished
 
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from smalti import __version__
-from smalti.cli import annotate_command, build_command, project_commands
+from smalti.cli import annotate_command, build_command, project_commands, safekeeping_commands
 from smalti.errors import SmaltiError, UsageError
 
 INTERRUPTED = 130
@@ -26,8 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _parser().parse_args(arguments)
         if options.command is None:
             raise UsageError(
-                "name a command: build, annotate, info, evaluate, render, film, undistort, replay or experiment "
-                "(see smalti --help)"
+                "name a command: build, annotate, info, evaluate, render, film, undistort, check, import, replay or "
+                "experiment (see smalti --help)"
             )
         options.run(options)
         sys.stdout.flush()
@@ -76,6 +76,8 @@ def _parser() -> argparse.ArgumentParser:
     project_commands.add_render(commands)
     project_commands.add_film(commands)
     project_commands.add_undistort(commands)
+    safekeeping_commands.add_check(commands)
+    safekeeping_commands.add_import(commands)
     for module in LAB_COMMANDS:
         import_module(module).add_to(commands)
     return parser
