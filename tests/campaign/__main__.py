@@ -13,6 +13,8 @@ from pathlib import Path
 from tests.campaign.tally import Tally
 
 ATTACKS = {
+    "kills": ("kills.attack", 200),
+    "bit_flips": ("bit_flips.attack", 500),
     "fuzzed_inputs": ("fuzzed_inputs.attack", 1000),
     "bad_options": ("bad_options.attack", 1000),
     "hostile_projects": ("hostile_projects.attack", 300),

@@ -36,7 +36,7 @@ EXIF_ROTATED = Image.Exif()
 EXIF_ROTATED[274] = 6
 IMAGES = {
     "rgb.png": {},
-    "interlaced palette.png": {"mode": "P", "optimize": True},
+    "palette.png": {"mode": "P", "optimize": True},
     "grey.png": {"mode": "L"},
     "baseline.jpg": {"quality": 90},
     "progressive.jpg": {"quality": 90, "progressive": True},
@@ -148,9 +148,10 @@ def _write_changing_size(path: Path, frames: list[np.ndarray]) -> None:
         with av.open(str(path), "w", format="mpegts") as out:
             stream = out.add_stream("libx264", rate=Fraction(30), options={"preset": "ultrafast", "g": "6"})
             stream.width, stream.height, stream.pix_fmt = SIZE[0] // shrink, SIZE[1] // shrink, "yuv420p"
-            for frame in frames:
-                small = np.ascontiguousarray(frame[::shrink, ::shrink])
-                out.mux(stream.encode(av.VideoFrame.from_ndarray(small, format="rgb24")))
+            for n, image in enumerate(frames):
+                frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(image[::shrink, ::shrink]), format="rgb24")
+                frame.pts, frame.time_base = n + len(frames) * (shrink - 1), Fraction(1, 30)
+                out.mux(stream.encode(frame))
             out.mux(stream.encode(None))
         parts.append(path.read_bytes())
     path.write_bytes(b"".join(parts))

@@ -91,7 +91,7 @@ def _add_schema(project: Path, rng: np.random.Generator) -> str:
                 "CREATE VIEW extra AS SELECT * FROM log",
                 f"CREATE TRIGGER extra AFTER INSERT ON {name} BEGIN DELETE FROM frame; END",
                 f"CREATE TRIGGER extra BEFORE INSERT ON {name} BEGIN SELECT RAISE(IGNORE); END",
-                f"CREATE TRIGGER extra AFTER INSERT ON {name} BEGIN INSERT INTO stage VALUES (hex(randomblob(9)), 1); END",
+                f"CREATE TRIGGER extra AFTER INSERT ON {name} BEGIN UPDATE stage SET name = name || name; END",
                 "CREATE TABLE extra (a, b)",
                 f"CREATE TABLE extra AS SELECT * FROM {name}",
                 f"ALTER TABLE {name} ADD COLUMN extra TEXT DEFAULT 'x'",
