@@ -3,7 +3,8 @@
  * Preloaded into a program (LD_PRELOAD). Environment:
  *   FORGETFUL_FOLDER  the folder, absolute, without symbolic links
  *   FORGETFUL_LOG     the file that gets a record of every change below the folder; optional
- *   FORGETFUL_SPACE   bytes that may be written below the folder; then the disk is full; optional
+ *   FORGETFUL_SPACE   a file of 8 bytes: how many bytes may still be written below the folder, then the disk is full;
+ *                     counted down here, and changed by others at any time; optional
  *
  * A record is 32 bytes, little-endian: operation, descriptor, then a number and the lengths of two texts;
  * then the texts. forgetful_disk.py reads it. One lock holds an operation and its record together, so the order of
@@ -23,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -36,7 +38,7 @@ static unsigned char below[MOST_FILES]; /* which descriptors are of files below 
 static const char *folder;
 static size_t folder_length;
 static int log_file = -1;
-static int64_t space = -1;
+static int64_t *space; /* shared */
 
 #define REAL(name) ((__typeof__(&name))real(#name))
 
@@ -86,27 +88,34 @@ static void record_path(int operation, int descriptor, int64_t number, const cha
     record(operation, descriptor, number, path, strlen(path), "", 0);
 }
 
+static int is_full(void) { return space && *space <= 0; }
+
 /* Return how many of `wanted` bytes the disk takes, or -1 where it is full. */
 static ssize_t room(int descriptor, size_t wanted) {
-    if (space < 0 || !is_below(descriptor) || !wanted) return (ssize_t)wanted;
-    if (!space) {
+    if (!space || !is_below(descriptor) || !wanted) return (ssize_t)wanted;
+    if (is_full()) {
         errno = ENOSPC;
         return -1;
     }
-    return (int64_t)wanted < space ? (ssize_t)wanted : (ssize_t)space;
+    return (int64_t)wanted < *space ? (ssize_t)wanted : (ssize_t)*space;
 }
 
 static void written(int descriptor, int64_t start, const void *content, ssize_t count) {
-    if (space >= 0) space -= count;
+    if (space) *space -= count;
     record(WRITE, descriptor, start, content, (uint64_t)count, "", 0);
 }
 
 __attribute__((constructor)) static void begin(void) {
-    const char *log = getenv("FORGETFUL_LOG"), *bytes = getenv("FORGETFUL_SPACE");
+    const char *log = getenv("FORGETFUL_LOG"), *shared = getenv("FORGETFUL_SPACE");
     folder = getenv("FORGETFUL_FOLDER");
     if (!folder) return;
     folder_length = strlen(folder);
-    if (bytes) space = atoll(bytes);
+    if (shared) {
+        int file = REAL(open)(shared, O_RDWR | O_CLOEXEC);
+        space = mmap(NULL, sizeof *space, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        if (space == MAP_FAILED) abort();
+        REAL(close)(file);
+    }
     if (log) log_file = REAL(open)(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     if (log && log_file < 0) abort();
 }
@@ -119,7 +128,7 @@ static int opened(int at, const char *path, int flags, mode_t mode) {
     pthread_mutex_lock(&lock);
     is_new = (flags & O_CREAT) && stat(whole, &there);
     int descriptor = -1;
-    if (is_new && !space)
+    if (is_new && is_full())
         errno = ENOSPC;
     else
         descriptor = REAL(openat)(at, path, flags, mode);
@@ -271,7 +280,7 @@ int ftruncate64(int descriptor, off_t size) { GUARDED(truncated(descriptor, size
 /* Space set aside in advance: a file of that size, without content. */
 static int allocated(int descriptor, int mode, off_t start, off_t size) {
     struct stat before, after;
-    if (is_below(descriptor) && !space) {
+    if (is_below(descriptor) && is_full()) {
         errno = ENOSPC;
         return -1;
     }
@@ -339,7 +348,7 @@ int rmdir(const char *path) { GUARDED(removed(AT_FDCWD, path, AT_REMOVEDIR)) }
 static int made(int at, const char *path, mode_t mode) {
     char whole[PATH_MAX];
     int ours = resolve(at, path, whole);
-    if (ours && !space && access(whole, F_OK)) {
+    if (ours && is_full() && access(whole, F_OK)) {
         errno = ENOSPC;
         return -1;
     }

@@ -44,15 +44,31 @@ def compile_shim(folder: Path) -> Path:
 
 
 def recording_environment(
-    shim: Path, folder: Path, *, log: Path | None = None, space: int | None = None
+    shim: Path, folder: Path, *, log: Path | None = None, space: Space | None = None
 ) -> dict[str, str]:
-    """Return the environment of a program whose writes below a folder are recorded, or fail after `space` bytes."""
+    """Return the environment of a program whose writes below a folder are recorded, or fail when space runs out."""
     chosen = {"LD_PRELOAD": str(shim), "FORGETFUL_FOLDER": str(folder.resolve())}
     if log is not None:
         chosen["FORGETFUL_LOG"] = str(log)
     if space is not None:
-        chosen["FORGETFUL_SPACE"] = str(space)
+        chosen["FORGETFUL_SPACE"] = str(space.path)
     return {**os.environ, **chosen}
+
+
+class Space:
+    """How many bytes may still be written below a folder; programs that run count them down."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.set(2**40)
+
+    def set(self, count: int) -> None:
+        # In place: programs have this file in their memory.
+        with self.path.open("r+b" if self.path.exists() else "w+b") as file:
+            file.write(struct.pack("<q", count))
+
+    def left(self) -> int:
+        return int(struct.unpack("<q", self.path.read_bytes())[0])
 
 
 def mark(text: str) -> None:

@@ -45,7 +45,7 @@ Check: TypeAlias = Callable[["Loss"], str]
 """Says how the product went on after a loss, or raises an AssertionError."""
 
 
-def lose_power(count: int, seed: int, folder: Path) -> Tally:
+def attack(count: int, seed: int, folder: Path) -> Tally:
     """Lose the power `count` times: of people who answer, of builds, of mosaics, films and frames being written."""
     works = [(0.5, record_answers), (0.25, record_build), (0.25, record_outputs)]
     tally = Tally("power loss")

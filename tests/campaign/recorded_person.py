@@ -16,7 +16,7 @@ import numpy as np
 
 from smalti.annotation.messages import GiveAnswer, Landmark, RemoveAnswer, Step
 from smalti.annotation.session import Session
-from smalti.errors import NothingToUndoError, PairError
+from smalti.errors import NothingToUndoError, PairError, SmaltiError
 from smalti.records import Landmarks
 from tests.building.filmed import tiny, true_landmarks
 from tests.campaign.forgetful_disk import mark
@@ -58,4 +58,8 @@ def act(session: Session, landmarks: Landmarks, rng: np.random.Generator) -> Non
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except SmaltiError as error:
+        print(f"smalti: {error}", file=sys.stderr)
+        sys.exit(1)
