@@ -13,11 +13,12 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
+from typing import TypeVar
 
 import numpy as np
 
@@ -78,10 +79,15 @@ def _place_of(lines: list[str]) -> str:
     return next((line.strip() for line in lines if line.strip().startswith("File ") and "/src/smalti" in line), "")
 
 
+W = TypeVar("W", bound="Worker")
+
+
 class Worker:
     """A process that runs commands one by one; it is replaced when it has to be killed."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: Sequence[str] = (), environment: Mapping[str, str] = ALONE) -> None:
+        """Take the words before the worker's command, such as those that take its rights, and its environment."""
+        self._prefix, self._environment = prefix, environment
         self.folder = Path(tempfile.mkdtemp(prefix="smalti-campaign-"))
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -111,9 +117,9 @@ class Worker:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            words = [sys.executable, "-m", "tests.campaign.worker", str(self.folder)]
+            words = [*self._prefix, sys.executable, "-m", "tests.campaign.worker", str(self.folder)]
             pipe = subprocess.PIPE
-            self._process = subprocess.Popen(words, stdin=pipe, stdout=pipe, cwd=ROOT, env=ALONE, bufsize=0)
+            self._process = subprocess.Popen(words, stdin=pipe, stdout=pipe, cwd=ROOT, env=self._environment, bufsize=0)
             assert self._process.stdout.readline() == b"ready\n", "the worker does not start, see why above"
         return self._process
 
@@ -190,7 +196,8 @@ def try_all(
     count: int,
     seed: int,
     folder: Path,
-    try_one: Callable[[int, np.random.Generator, Worker, Path], Trial],
+    try_one: Callable[[int, np.random.Generator, W, Path], Trial],
+    make_worker: Callable[[], W] = Worker,
 ) -> Tally:
     """Try `count` times, a worker a core; try n has the seed `seed` + n alone, and an empty folder of its own.
 
@@ -198,8 +205,8 @@ def try_all(
     """
     tally = Tally(attack)
     with contextlib.ExitStack() as stack:
-        idle: SimpleQueue[Worker] = SimpleQueue()
-        for worker in stack.enter_context(workers(min(CORES, count))):
+        idle: SimpleQueue[W] = SimpleQueue()
+        for worker in stack.enter_context(workers(min(CORES, count), make_worker)):
             idle.put(worker)
 
         def attempt(number: int) -> Trial:
@@ -223,8 +230,8 @@ def try_all(
 
 
 @contextlib.contextmanager
-def workers(count: int) -> Iterator[list[Worker]]:
-    started = [Worker() for _ in range(count)]
+def workers(count: int, make_worker: Callable[[], W] = Worker) -> Iterator[list[W]]:
+    started = [make_worker() for _ in range(count)]
     try:
         yield started
     finally:

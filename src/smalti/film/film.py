@@ -21,7 +21,7 @@ from smalti.film.film_frames import choose_frames, read_film_frames
 from smalti.film.film_pictures import Drawing
 from smalti.film.film_story import tell_story
 from smalti.film.film_timeline import FEWEST_SECONDS, Moment, View, most_steps, plan_timeline
-from smalti.interchange.atomic_files import check_place
+from smalti.interchange.atomic_files import check_place, move_into_place
 from smalti.project.project import Project
 
 OnProgress = Callable[[int, int], None]
@@ -123,7 +123,7 @@ def writing_beside(path: Path) -> Iterator[Path]:
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield part
-        part.replace(path)
+        move_into_place(part, path)
     except (OSError, av.FFmpegError) as error:
         reason = error.strerror or error
         raise OutputError(f"{path}: cannot be written ({reason}): choose a writable folder with free space") from None

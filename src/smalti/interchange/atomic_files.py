@@ -1,7 +1,11 @@
-"""Write files and folders whole or not at all: first under a temporary name beside the target, then renamed."""
+"""Write files and folders whole or not at all: under a temporary name beside the target, synced, then renamed.
+
+A power loss forgets what was not synced: content that is renamed before may be missing under the final name.
+"""
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shutil
@@ -40,7 +44,7 @@ def replacing(path: Path) -> Iterator[io.BufferedWriter]:
         with _PartFile(part, path) as file:
             yield file
         with naming(path):
-            part.replace(path)
+            move_into_place(part, path)
     except BaseException:
         # A path that cannot exist cannot be removed either.
         with suppress(OSError):
@@ -63,12 +67,34 @@ def replacing_folder(path: Path) -> Iterator[Path]:
             part.mkdir()
         yield part
         with naming(path):
+            _sync_tree(part)
             _exchange(part, path, old)
+            # Now it is safe to remove the old one: a power loss cannot undo the renaming.
+            sync_folder(path.parent)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
     # If the old folder cannot be removed completely, do not fail: the new one is in place.
     shutil.rmtree(old, ignore_errors=True)
+
+
+def move_into_place(part: Path, path: Path) -> None:
+    """Give a complete file its final name, so that even a power loss leaves this one or the one before, whole."""
+    _sync(part, os.O_RDWR)  # where the system wants to have the right to write for this
+    part.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names of the files in a folder are on disk: syncing a file does not save its name."""
+    if os.name == "nt":  # which does so itself
+        return
+    try:
+        _sync(folder, os.O_RDONLY)
+    except OSError as error:
+        # One may write to some folders without being able to sync them, because of rights or the kind of disk.
+        if error.errno not in (errno.EACCES, errno.EINVAL, errno.ENOTSUP, errno.EROFS):
+            raise
 
 
 @contextmanager
@@ -141,6 +167,21 @@ class _PartFile(io.BufferedWriter):
     def close(self) -> None:
         with naming(self._target):
             super().close()
+
+
+def _sync_tree(folder: Path) -> None:
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            _sync(Path(parent, name), os.O_RDWR)
+        sync_folder(Path(parent))
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _hidden(path: Path, role: str) -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from smalti.errors import OutputError, ProjectError
+from smalti.interchange.atomic_files import naming, sync_folder
 from smalti.project.answer_store import FILE_NAME
 
 if sys.platform != "win32":
@@ -45,15 +46,20 @@ class ProjectLock:
             ) from None
         # A project that is dropped without being closed must not lock its folder for ever.
         self._release = weakref.finalize(self, _let_go, self._descriptor, self._path, os.getpid())
-        self.describe(self._what)
+        try:
+            self.describe(self._what)
+        except OutputError:
+            self.release()
+            raise
         return self
 
     def describe(self, what: str) -> None:
         """Tell others something else about who has the lock."""
         self._what = what
         if self._release is not None and self._release.alive:
-            os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, f"{os.getpid()}\n{what}\n".encode(), 0)
+            with naming(self._path):
+                os.ftruncate(self._descriptor, 0)
+                os.pwrite(self._descriptor, f"{os.getpid()}\n{what}\n".encode(), 0)
 
     def release(self) -> None:
         """Let others work in the folder."""
@@ -115,10 +121,16 @@ def make_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder}: is a file, name a folder")
     names = {file.name for file in folder.iterdir()} if folder.is_dir() else set()
-    # A process that was killed as it began leaves nothing but its lock.
-    if names - {LOCK_NAME} and FILE_NAME not in names:
+    # Whoever was killed as it began leaves nothing but its lock; a power loss may leave SQLite's journal too.
+    if any(name != LOCK_NAME and not name.startswith(FILE_NAME) for name in names) and FILE_NAME not in names:
         raise OutputError(f"{folder}: is not empty and not a project, name another folder")
+    # A power loss must not take the folder and the first answers with it. A folder that is there may be as new: whoever
+    # made it may have been killed before it was synced.
+    place = folder.absolute()
+    unsynced = [place, *(parent for parent in place.parents if not parent.exists())]
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        for one in unsynced:
+            sync_folder(one.parent)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be made ({error.strerror}), name another folder") from None

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.interchange.atomic_files import naming
+from smalti.interchange.atomic_files import move_into_place, naming
 from smalti.rendering.blends.tile_painting import Painting, Technique
 from smalti.rendering.canvas import Window
 from smalti.rendering.frame_cache import FrameCache, FramePyramid
@@ -197,7 +197,7 @@ class Checkpoint:
                 for piece in pieces:
                     file.write(struct.pack("<Q", len(piece)))
                     file.write(piece)
-            part.replace(path)
+            move_into_place(part, path)
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:06d}.z"
