@@ -18,6 +18,9 @@ ATTACKS = {
     "fuzzed_inputs": ("fuzzed_inputs.attack", 1000),
     "bad_options": ("bad_options.attack", 1000),
     "hostile_projects": ("hostile_projects.attack", 300),
+    "hostile_requests": ("hostile_requests.attack", 1000),
+    "slow_clients": ("dropped_clients.fall_silent", 100),
+    "dropped_streams": ("dropped_clients.drop_streams", 500),
 }
 """Where each attack is, in `tests.campaign`, and how often the whole campaign tries it."""
 

@@ -169,7 +169,7 @@ def try_table(number: int, rng: np.random.Generator, worker: Worker, place: Path
     else:
         ended = worker.run("render", "-q", project, "-o", place / "out.tif", "--positions", path, place=place)
     faults = _faults(ended)
-    if ended.code and str(path) not in ended.err:
+    if ended.code and not faults and str(path) not in ended.err:
         faults += (f"{ended.command}: does not name the table: {ended.err.strip()}",)
     return Trial(f"{kind}, {how}", ended.outcome, faults)
 

@@ -54,11 +54,11 @@ class Ended:
     def fault(self) -> str:
         """What is wrong with it in one line, empty if nothing is."""
         lines = self.err.strip().splitlines()
-        last = lines[-1] if lines else ""
+        last = lines[-1][:200] if lines else ""
         if self.stopped:
-            return f"{self.command}: {self.stopped}; {_innermost(lines)}"
+            return f"{self.command}: {self.stopped}; {_place_of(lines)}"
         if "Traceback (most recent call last)" in self.err:
-            return f"{self.command}: traceback: {last}"
+            return f"{self.command}: traceback: {last}; {_place_of(lines[::-1])}"
         if self.code not in CODES:
             return f"{self.command}: exit code {self.code}: {last}"
         if not self.quiet and self.code == 0:
@@ -74,9 +74,9 @@ class Ended:
         return "done" if self.code == 0 else "refused"
 
 
-def _innermost(lines: list[str]) -> str:
-    """Return where a command was when it was aborted."""
-    return next((line.strip() for line in lines if line.strip().startswith("File ") and "smalti" in line), "")
+def _place_of(lines: list[str]) -> str:
+    """Return the first line of ours among those of a stack, where it is the innermost."""
+    return next((line.strip() for line in lines if line.strip().startswith("File ") and "/src/smalti" in line), "")
 
 
 W = TypeVar("W", bound="Worker")

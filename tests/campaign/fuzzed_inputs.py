@@ -85,7 +85,7 @@ def attack(count: int, seed: int, folder: Path) -> Tally:
             how, location = _damage(good / kind, place / kind, rng)
         ended = worker.run("build", location, "-o", place / "out", *BUILD, *options, place=place)
         faults = [ended.fault] if ended.fault else []
-        if ended.code and str(place) not in ended.err:
+        if ended.code and not faults and str(place) not in ended.err:
             faults.append(f"{ended.command}: names no file: {ended.err.strip()}")
         if ended.code == 0 and not (place / "out" / "report.html").exists():
             faults.append(f"{ended.command}: there is no report")
