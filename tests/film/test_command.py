@@ -7,7 +7,8 @@ import argparse
 import av
 import pytest
 
-from smalti.cli.main import INTERRUPTED, main
+from smalti.cli.main import main
+from smalti.errors import INTERRUPTED
 from smalti.cli.project_commands import add_film
 from smalti.errors import ProjectError
 from tests.film.projects import Plan, make_project

@@ -11,6 +11,7 @@ import numpy as np
 
 from smalti.errors import PairError, TableError
 from smalti.interchange.atomic_files import write_text
+from smalti.interchange.regular_files import open_table
 from smalti.records import Landmarks, Pair
 
 COLUMNS = ("frame_i", "frame_j", "x_i", "y_i", "x_j", "y_j")
@@ -21,14 +22,12 @@ def read_landmarks(path: str | Path, *, sigma: float = 1.0) -> list[Landmarks]:
     path = Path(path)
     by_pair: dict[Pair, list[tuple[float, ...]]] = {}
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with open_table(path) as file:
             reader = csv.DictReader(file)
             _check_header(path, reader.fieldnames)
             for row in reader:
                 pair, numbers = _parse(path, reader.line_num, row)
                 by_pair.setdefault(pair, []).append(numbers)
-    except OSError as error:
-        raise TableError(f"{path}: cannot be read ({error.strerror}), check the path") from None
     except (UnicodeDecodeError, csv.Error):
         raise TableError(f"{path}: is not a CSV text file, expected the header {','.join(COLUMNS)}") from None
     records = []
