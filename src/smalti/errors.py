@@ -7,6 +7,7 @@
     ├── ModelError              an external model does not fit the sequence
     ├── InputError              a video, an image or a mask cannot be used; names the file
     ├── ProjectError            a project cannot be opened, or is not the one that is asked for
+    │   └── DamageError         a project's file does not hold what was written
     ├── ChangedMeanwhileError   somebody else changed what is to be changed, since it was looked at
     ├── NothingToUndoError      there is nothing to undo, or nothing to redo
     ├── TableError              a table of landmarks or positions cannot be used; names the file, and the line
@@ -56,6 +57,10 @@ class InputError(SmaltiError):
 
 class ProjectError(SmaltiError):
     """A project cannot be opened, or is not the one that is asked for."""
+
+
+class DamageError(ProjectError):
+    """A project's file does not hold what was written."""
 
 
 class ChangedMeanwhileError(SmaltiError):

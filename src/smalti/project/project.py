@@ -25,10 +25,11 @@ from smalti.interchange.landmarks_csv import read_landmarks
 from smalti.notebook_html import draw_card, say_answers, say_error, shrink
 from smalti.project.answer_store import FILE_NAME, Store
 from smalti.project.array_cache import Cache
-from smalti.project.database import pack_mask, unpack_mask
+from smalti.project.database import is_writable
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
 from smalti.project.evaluation import Evaluation, evaluate
 from smalti.project.facts import Binding, FieldOfView, Outcome, RegistrationFacts, SourceFacts
+from smalti.project.packing import pack_mask, unpack_mask
 from smalti.project.project_info import ChainCounts, FrameCounts, LensNumbers, ProjectInfo
 from smalti.project.project_lock import ProjectLock, make_folder
 from smalti.records import Verdict
@@ -50,12 +51,20 @@ class Project:
         self._moved_to = source
 
     @classmethod
-    def open(cls, folder: str | Path, *, source: str | Path | None = None) -> Project:
-        """Open the project in a folder; `source` says where its frames are now, if they were moved."""
+    def open(cls, folder: str | Path, *, source: str | Path | None = None, to_write: bool = False) -> Project:
+        """Open the project in a folder, to look at it; `source` says where its frames are now, if they were moved.
+
+        It may lie where nothing can be written. `to_write` is for those who add answers; they lock it first.
+        """
         folder = Path(folder)
-        if not folder.is_dir():
+        try:
+            is_there = folder.is_dir()
+        except OSError as error:
+            raise ProjectError(f"{folder}: cannot be read ({error.strerror}); check the permissions") from None
+        if not is_there:
             raise ProjectError(f"{folder}: no such project; build one with: smalti build INPUT -o {folder}")
-        return cls(folder, Store.open(folder / FILE_NAME), None if source is None else str(source))
+        store = Store.open(folder / FILE_NAME, read_only=not to_write)
+        return cls(folder, store, None if source is None else str(source))
 
     @classmethod
     def begin(
@@ -89,7 +98,7 @@ class Project:
         """The frames, opened when first needed."""
         facts = self.source_facts
         source = open_source(self._moved_to or facts.location, facts.binding.source)
-        if source.fingerprint != facts.fingerprint:
+        if (source.fingerprint, source.width, source.height) != (facts.fingerprint, facts.width, facts.height):
             source.close()
             raise ProjectError(
                 f"{source.path}: is not the source that {self.folder} was built from; give that one with --source"
@@ -109,6 +118,10 @@ class Project:
             raise ProjectError(
                 f"{self.folder}: the build is not finished; run the same smalti build command again, or press stop "
                 "here in the page"
+            )
+        if not {placement.number for placement in self.placements}.issuperset(outcome.references):
+            raise ProjectError(
+                f"{self.folder}: its reference frame lies on no mosaic; run the same smalti build command again"
             )
         return outcome
 
@@ -138,7 +151,14 @@ class Project:
     def mask(self) -> NDArray[np.bool_] | None:
         """Where the frames show the scene (h, w), None for everywhere."""
         field = self.store.fact(FieldOfView)
-        return None if field is None or field.mask is None else unpack_mask(field.mask)
+        if field is None or field.mask is None:
+            return None
+        try:
+            return unpack_mask(field.mask, self.width, self.height)
+        except ValueError as error:
+            raise ProjectError(
+                f"{self.folder}: holds {error}; run the same smalti build command again to find the field of view"
+            ) from None
 
     def keep_mask(self, mask: NDArray[np.bool_] | None) -> None:
         """Keep the mask."""
@@ -203,8 +223,19 @@ class Project:
         """How many mosaics there are; more than one where the sequence could not be joined."""
         return len({placement.part for placement in self.placements})
 
-    def mosaic(self, part: int = 0, *, memory_bytes: int = DEFAULT_MEMORY) -> Mosaic:
-        """Return a mosaic, to be rendered; part 0 is the largest."""
+    @property
+    def is_writable(self) -> bool:
+        """Whether files can be written in the folder; on read-only media they cannot."""
+        return is_writable(self.folder / FILE_NAME)
+
+    def mosaic(self, part: int = 0, *, memory_bytes: int = DEFAULT_MEMORY, folder: Path | None = None) -> Mosaic:
+        """Return a mosaic, to be rendered; part 0 is the largest.
+
+        Working files go to `folder`, by default to the project's cache, or where that cannot be written to the
+        system's folder of temporary files.
+        """
+        if folder is None and self.is_writable:
+            folder = self.cache.folder / "rendering"
         placed = [placement for placement in self.placements if placement.part == part]
         if not placed:
             parts = self.parts
@@ -219,7 +250,7 @@ class Project:
             lens=self.lens,
             sigma_px={placement.number: placement.sigma_px for placement in placed},
             memory_bytes=memory_bytes,
-            folder=self.cache.folder / "rendering",
+            folder=folder,
         )
 
     def georeference(self, positions: str | Path, part: int = 0) -> Georeference:
