@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from smalti.cli.main import _parser
+from smalti.cli.command_line import make_parser
 from tests.campaign.commands import Trial, Worker, try_all, workers
 from tests.campaign.power_loss import log_rows
 from tests.campaign.samples import BUILD, build_project, copy_project
@@ -70,7 +70,7 @@ def attack(count: int, seed: int, folder: Path) -> Tally:
 
 def known_commands() -> set[str]:
     """Return the commands of this version."""
-    [subparsers] = (action for action in _parser()._actions if action.dest == "command")
+    [subparsers] = (action for action in make_parser()._actions if action.dest == "command")
     return set(subparsers.choices)
 
 

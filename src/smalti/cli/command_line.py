@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from smalti import __version__
-from smalti.cli import annotate_command, build_command, project_commands
+from smalti.cli import annotate_command, build_command, project_commands, safekeeping_commands
 from smalti.errors import INTERRUPTED, OutputError, SmaltiError, UsageError, as_one_line
 
 READER_GONE = 141
@@ -66,6 +66,8 @@ def make_parser() -> argparse.ArgumentParser:
     project_commands.add_render(commands)
     project_commands.add_film(commands)
     project_commands.add_undistort(commands)
+    safekeeping_commands.add_check(commands)
+    safekeeping_commands.add_import(commands)
     for module in LAB_COMMANDS:
         import_module(module).add_to(commands)
     return parser
@@ -81,8 +83,8 @@ class _Parser(argparse.ArgumentParser):
 def _check_values(options: argparse.Namespace) -> None:
     if options.command is None:
         raise UsageError(
-            "name a command: build, annotate, info, evaluate, render, film, undistort, replay or experiment "
-            "(see smalti --help)"
+            "name a command: build, annotate, info, evaluate, render, film, undistort, check, import, replay or "
+            "experiment (see smalti --help)"
         )
     for name, value in vars(options).items():
         if value == []:  # what argparse makes of `--every=--`

@@ -51,7 +51,15 @@ class FrameSource(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Changes with the content and with the choice of frames, not with the location."""
+        """Changes with the content and with the choice of frames, not with the location.
+
+        It samples the start, the middle and the end of every file, and its size: a large video is not read whole to
+        be recognised. A project keeps digests of all bytes too, which `smalti check` compares.
+        """
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that hold the chosen frames, in their order."""
 
     @property
     def warnings(self) -> tuple[str, ...]:

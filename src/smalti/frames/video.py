@@ -27,6 +27,7 @@ class VideoSource:
 
     def __init__(self, path: Path, settings: SourceSettings) -> None:
         self.path = path
+        self.files = (path,)
         sample = _sample_file(path)
         self._table = tabulate_frames(path)
         self._decoder = Decoder(path, self._table)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+
+from smalti.errors import InputError
 
 CHECKSUM_BYTES = 16
 _SEAL = b"smalti seal\n"
+SEAL_BYTES = len(_SEAL) + CHECKSUM_BYTES
 _CHUNK = 2**20
 
 
@@ -45,9 +49,14 @@ def seal(content: bytes) -> bytes:
     return content + _SEAL + checksum_of(content)
 
 
+def is_seal(end: bytes) -> bool:
+    """Tell whether the last SEAL_BYTES of a file are a seal, whatever comes before them."""
+    return len(end) == SEAL_BYTES and end.startswith(_SEAL)
+
+
 def unseal(sealed: bytes) -> bytes | None:
     """Return the content of what was sealed, None if it was changed since."""
-    end = len(sealed) - len(_SEAL) - CHECKSUM_BYTES
+    end = len(sealed) - SEAL_BYTES
     if end < 0 or sealed[end:] != _SEAL + checksum_of(sealed[:end]):
         return None
     return sealed[:end]
@@ -55,11 +64,7 @@ def unseal(sealed: bytes) -> bytes | None:
 
 def file_digest(path: Path) -> str:
     """Return the digest of a whole file, in hexadecimal digits."""
-    digest = hashlib.blake2b(digest_size=CHECKSUM_BYTES)
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+    return GradualDigests([path]).finish()[0]
 
 
 class GradualDigests:
@@ -69,15 +74,15 @@ class GradualDigests:
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        self._sizes = [path.stat().st_size for path in paths]
+        with _naming_input(paths):
+            self._bytes = sum(path.stat().st_size for path in paths)
         self._found: list[str] = []
         self._pieces = self._read(paths)
         self._done = 0
 
     def advance(self, share: float) -> None:
         """Read on, up to this share of all bytes."""
-        wanted = share * sum(self._sizes)
-        while self._done < wanted:
+        while self._done < share * self._bytes:
             read = next(self._pieces, None)
             if read is None:
                 return
@@ -93,8 +98,16 @@ class GradualDigests:
         """Yield the number of bytes of each piece."""
         for path in paths:
             digest = hashlib.blake2b(digest_size=CHECKSUM_BYTES)
-            with path.open("rb") as file:
+            with _naming_input([path]), path.open("rb") as file:
                 while chunk := file.read(_CHUNK):
                     digest.update(chunk)
                     yield len(chunk)
             self._found.append(digest.hexdigest())
+
+
+@contextmanager
+def _naming_input(paths: Sequence[Path]) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{error.filename or paths[0]}: cannot be read ({error.strerror}), check the path") from None

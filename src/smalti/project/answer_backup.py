@@ -152,7 +152,9 @@ def read_backup(path: Path) -> BackedUpLog:
                 row, checksum = _read_row_line(line)
                 if row[0] != len(rows) + 1:
                     raise ValueError(f"entry {len(rows) + 1} should follow")
-                if checksum != row_checksum(row, checksums[-1] if checksums else b""):
+                before = checksums[-1] if checksums else b""
+                # The same numbers can be written in several ways: a changed digit is noticed in any case.
+                if checksum != row_checksum(row, before) or line != row_line(row, checksum):
                     raise ValueError(f"entry {len(rows) + 1}, on pair {unpack_pair(row[2], row[3])}, was changed")
                 unpack_log_row(row)
                 rows.append(row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
@@ -104,6 +105,15 @@ class Project:
                 f"{source.path}: is not the source that {self.folder} was built from; give that one with --source"
             )
         return source
+
+    @property
+    def source_exists(self) -> bool:
+        """Whether there is something at the place of the frames; a pattern counts if its folder is there."""
+        location = self._moved_to or self.source_facts.location
+        return all(
+            Path(one).exists() or ("*" in one and Path(one).parent.exists())
+            for one in ([location] if isinstance(location, str) else location)
+        )
 
     @property
     def source_facts(self) -> SourceFacts:
@@ -228,11 +238,18 @@ class Project:
         """Whether files can be written in the folder; on read-only media they cannot."""
         return is_writable(self.folder / FILE_NAME)
 
-    def mosaic(self, part: int = 0, *, memory_bytes: int = DEFAULT_MEMORY, folder: Path | None = None) -> Mosaic:
+    def mosaic(
+        self,
+        part: int = 0,
+        *,
+        memory_bytes: int = DEFAULT_MEMORY,
+        folder: Path | None = None,
+        say: Callable[[str], None] = lambda message: None,
+    ) -> Mosaic:
         """Return a mosaic, to be rendered; part 0 is the largest.
 
         Working files go to `folder`, by default to the project's cache, or where that cannot be written to the
-        system's folder of temporary files.
+        system's folder of temporary files. `say` is told of damaged ones.
         """
         if folder is None and self.is_writable:
             folder = self.cache.folder / "rendering"
@@ -251,6 +268,7 @@ class Project:
             sigma_px={placement.number: placement.sigma_px for placement in placed},
             memory_bytes=memory_bytes,
             folder=folder,
+            say=say,
         )
 
     def georeference(self, positions: str | Path, part: int = 0) -> Georeference:
