@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from smalti.project.answer_store import FILE_NAME, Store
 from smalti.project.entries import AnswerEntry, Role
-from smalti.project.project import Project
 from smalti.records import Answer, Author, Pair
 from tests.campaign.commands import Ended, Trial, Worker, try_all
 from tests.campaign.no_rights import PlainWorker, can_lose_rights, known_commands
@@ -72,7 +72,7 @@ def attack(count: int, seed: int, folder: Path) -> Tally:
         share,
         seed,
         folder,
-        partial(_try_one, media, reading, _as_it_is),
+        partial(_try_one, media, reading, writable),
         partial(MountWorker, media, reading),
     )
     if can_lose_rights():
@@ -91,9 +91,9 @@ def make_media(folder: Path) -> Path:
     media.mkdir()
     project = build_project(media)
     answered = Path(shutil.copytree(project, folder / "answered.smalti"))
-    with Project.open(answered) as opened:
+    with closing(Store.open(answered / FILE_NAME)) as store:
         answer = Answer.unsure(Pair(0, 5), "too dark", Author.PERSON)
-        opened.store.keep_answer(AnswerEntry(answer, Role.LOOP, 1.0))
+        store.keep_answer(AnswerEntry(answer, Role.LOOP, 1.0))
         assert (answered / "project.sqlite-wal").stat().st_size, "the answer is in the -wal"
         # Nothing is closed yet: these are the files that a killed annotator leaves.
         for name, missing in zip(PROJECTS[1:], ("nothing", "*-shm"), strict=True):
@@ -102,7 +102,8 @@ def make_media(folder: Path) -> Path:
 
 
 @contextmanager
-def _as_it_is(project: Path) -> Iterator[None]:
+def writable(project: Path) -> Iterator[None]:
+    """Leave the rights of a project as they are: its disk is protected."""
     yield
 
 
@@ -150,11 +151,18 @@ def try_command(command: str, project: Path, original: Path, protect: Protection
     assert plain.code == 0, plain.err
     if ended.code:
         faults.append(f"{ended.command}: refuses to read: {ended.err.strip()}")
-    elif ended.out.replace(str(place / "protected"), "") != plain.out.replace(str(place / "plain"), ""):
+    elif _without(ended.out, project, place / "protected") != _without(plain.out, copy, place / "plain"):
         faults.append(f"{ended.command}: says {ended.out!r} instead of {plain.out!r}")
     elif written != expected:
         faults.append(f"{ended.command}: writes something else than of a project that can be written")
     return Trial(f"{command} {project.name}", ended.outcome, tuple(faults))
+
+
+def _without(out: str, *places: Path) -> str:
+    """Return what a command says, without the places that it names."""
+    for place in places:
+        out = out.replace(str(place), "")
+    return out
 
 
 def _run(command: str, project: Path, media: Path, worker: Worker, to: Path) -> tuple[Ended, dict[str, bytes]]:
