@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from smalti.errors import ChangedMeanwhileError, NothingToUndoError, PairError, ProjectError, SmaltiError
+from smalti.interchange.regular_files import kind_of
 from smalti.project.database import (
     LOG_COLUMNS,
     Cell,
@@ -49,7 +50,7 @@ class Store:
     @classmethod
     def open(cls, path: Path) -> Store:
         """Open a file that is there."""
-        if not path.is_file():
+        if kind_of(path, ProjectError) != "file":
             raise ProjectError(f"{path.parent}: is not a Smalti project, {path.name} is missing; build one first")
         database = Database(path)
         try:

@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.engine.link_confirmation import unconfirmed_frames
-from smalti.errors import ProjectError
+from smalti.errors import ProjectError, TableError
 from smalti.frames.source import FrameSource, open_source
 from smalti.geometry.homographies import project_points
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.georeference.georeferencing import Georeference, fit_georeference
 from smalti.georeference.positions import read_positions
-from smalti.interchange.landmarks_csv import read_landmarks
+from smalti.interchange.landmarks_csv import FrameSize, read_landmarks
+from smalti.interchange.regular_files import kind_of
 from smalti.notebook_html import draw_card, say_answers, say_error, shrink
 from smalti.project.answer_store import FILE_NAME, Store
 from smalti.project.array_cache import Cache
@@ -53,7 +54,7 @@ class Project:
     def open(cls, folder: str | Path, *, source: str | Path | None = None) -> Project:
         """Open the project in a folder; `source` says where its frames are now, if they were moved."""
         folder = Path(folder)
-        if not folder.is_dir():
+        if kind_of(folder, ProjectError) != "folder":
             raise ProjectError(f"{folder}: no such project; build one with: smalti build INPUT -o {folder}")
         return cls(folder, Store.open(folder / FILE_NAME), None if source is None else str(source))
 
@@ -236,7 +237,11 @@ class Project:
     def evaluate(self, landmarks: str | Path) -> Evaluation:
         """Hold landmarks of a CSV file against the mosaic."""
         path = Path(landmarks)
-        records = read_landmarks(path)
+        records = read_landmarks(
+            path, frames=FrameSize(self.width, self.height, self.source_facts.binding.source.max_size)
+        )
+        if not records:
+            raise TableError(f"{path}: holds no landmarks; give a row for each")
         for record in records:
             if record.pair.j >= len(self.frames):
                 raise ProjectError(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from smalti.errors import OutputError, ProjectError
+from smalti.interchange.regular_files import kind_of, reading
 from smalti.project.answer_store import FILE_NAME
 
 if sys.platform != "win32":
@@ -112,9 +113,11 @@ def _let_go(descriptor: int, path: Path, owner: int) -> None:
 
 def make_folder(folder: Path) -> None:
     """Make a folder for a project, or refuse one that holds something else."""
-    if folder.exists() and not folder.is_dir():
+    kind = kind_of(folder, OutputError)
+    if kind == "file":
         raise OutputError(f"{folder}: is a file, name a folder")
-    names = {file.name for file in folder.iterdir()} if folder.is_dir() else set()
+    with reading(folder, OutputError):
+        names = {file.name for file in folder.iterdir()} if kind == "folder" else set()
     # A process that was killed as it began leaves nothing but its lock.
     if names - {LOCK_NAME} and FILE_NAME not in names:
         raise OutputError(f"{folder}: is not empty and not a project, name another folder")

@@ -46,7 +46,9 @@ class Survey:
 
     def read_frames(self, frames: FrameReader, on_frame: Callable[[], None] = lambda: None) -> None:
         """Read and reduce the frames that are not yet stored."""
-        done = min(self._path.stat().st_size // self._record if self._path.exists() else 0, len(self._numbers))
+        with naming(self._path):
+            stored = self._path.stat().st_size // self._record if self._path.exists() else 0
+        done = min(stored, len(self._numbers))
         for _ in range(done):
             on_frame()
         with naming(self._path):
