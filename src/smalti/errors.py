@@ -24,7 +24,6 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
-
 INTERRUPTED = 130
 """Exit code after Ctrl-C; every error has its own."""
 

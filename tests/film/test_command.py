@@ -8,9 +8,8 @@ import av
 import pytest
 
 from smalti.cli.main import main
-from smalti.errors import INTERRUPTED
 from smalti.cli.project_commands import add_film
-from smalti.errors import ProjectError
+from smalti.errors import INTERRUPTED, ProjectError
 from tests.film.projects import Plan, make_project
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from smalti.errors import TableError
 from smalti.georeference.utm import choose_zone, utm_from_geographic
-from smalti.interchange.regular_files import open_table
+from smalti.interchange.regular_files import open_table, reading
 
 FEWEST_FRAMES = 3
 """Two determine a similarity; the third checks it."""
@@ -176,7 +176,7 @@ class Table:
 def read_table(path: Path) -> Table:
     """Read a table of positions."""
     try:
-        with open_table(path) as file:
+        with open_table(path) as file, reading(path, TableError):
             lines = csv.reader(file)
             columns = tuple(name.strip().lower() for name in next(lines, []))
             rows = tuple(_read_row(path, lines.line_num, columns, cells) for cells in lines if cells)

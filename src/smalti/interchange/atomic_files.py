@@ -34,11 +34,25 @@ def check_place(path: Path) -> None:
     """Refuse a target that cannot be written, before any work is done for it."""
     with naming(path):
         mode = path.stat().st_mode if path.exists() else 0
-        has_folder = path.parent.is_dir()
     if stat.S_ISDIR(mode) and path.suffix != ".zarr":
         raise OutputError(f"{path}: is a folder: give the name of a file")
     if mode and not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
         raise OutputError(f"{path}: is a pipe, a socket or a device: give the name of a file")
+    _check_folder_of(path)
+
+
+def check_new_folder(path: Path) -> None:
+    """Refuse a folder that holds something already or cannot be made, before any work is done for it."""
+    with naming(path):
+        is_taken = path.exists() and (not path.is_dir() or any(path.iterdir()))
+    if is_taken or not path.name:  # "." has no name
+        raise OutputError(f"{path}: is not an empty folder; name a new one")
+    _check_folder_of(path)
+
+
+def _check_folder_of(path: Path) -> None:
+    with naming(path):
+        has_folder = path.parent.is_dir()
     if not has_folder:
         raise OutputError(f"{path}: its folder does not exist: make it, or choose another one")
     with naming(path):

@@ -22,6 +22,7 @@ _OTHER_KINDS = {
 
 def kind_of(path: Path, error: type[SmaltiError] = InputError) -> Literal["nothing", "file", "folder"]:
     """Return what is at a path; refuse what is neither a regular file nor a folder, and where nobody may look."""
+    _check_name(path, error)
     with reading(path, error):
         try:
             mode = path.stat().st_mode
@@ -33,6 +34,7 @@ def kind_of(path: Path, error: type[SmaltiError] = InputError) -> Literal["nothi
 
 def open_regular(path: Path, error: type[SmaltiError] = InputError, most_bytes: int | None = None) -> BinaryIO:
     """Open a regular file to read its bytes; refuse everything else at once, and more than `most_bytes`."""
+    _check_name(path, error)
     with reading(path, error):
         # Without O_NONBLOCK, opening a pipe waits until somebody writes to it.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -69,8 +71,11 @@ def reading(path: Path, error: type[SmaltiError] = InputError) -> Iterator[None]
     except OSError as problem:
         reason = problem.strerror or problem
         raise error(f"{path}: cannot be read ({reason}); check the path and the permissions") from None
-    except ValueError:  # a zero byte, or a character that the system's encoding does not have
-        raise error(f"{str(path)!r}: is not the name of a file; check the path") from None
+
+
+def _check_name(path: Path, error: type[SmaltiError]) -> None:
+    if "\0" in str(path):
+        raise error(f"{path}: is not the name of a file; check the path")
 
 
 def _refuse_other_kinds(path: Path, mode: int, error: type[SmaltiError]) -> None:

@@ -11,6 +11,7 @@ from typing import Self
 
 from smalti.errors import OutputError, ProjectError
 from smalti.interchange.atomic_files import naming, sync_folder
+from smalti.interchange.regular_files import kind_of, reading
 from smalti.project.answer_store import FILE_NAME
 from smalti.project.database import BACKUP_NAME, is_writable
 
@@ -119,11 +120,12 @@ def _let_go(descriptor: int, path: Path, owner: int) -> None:
 
 def make_folder(folder: Path) -> None:
     """Make a folder for a project, or refuse one that holds something else or cannot be written."""
+    kind = kind_of(folder, OutputError)
+    if kind == "file":
+        raise OutputError(f"{folder}: is a file, name a folder")
+    with reading(folder, OutputError):
+        names = {file.name for file in folder.iterdir()} if kind == "folder" else set()
     try:
-        is_there = folder.exists()
-        if is_there and not folder.is_dir():
-            raise OutputError(f"{folder}: is a file, name a folder")
-        names = {file.name for file in folder.iterdir()} if is_there else set()
         # A power loss must not take the folder and the first answers with it. A folder that is there may be as new:
         # whoever made it may have been killed before it was synced.
         place = folder.absolute()
@@ -132,8 +134,7 @@ def make_folder(folder: Path) -> None:
         for one in unsynced:
             sync_folder(one.parent)
     except OSError as error:
-        doing = "read" if folder.exists() else "made"
-        raise OutputError(f"{folder}: cannot be {doing} ({error.strerror}), name another folder") from None
+        raise OutputError(f"{folder}: cannot be made ({error.strerror}), name another folder") from None
     if FILE_NAME in names:
         if not is_writable(folder / FILE_NAME):
             raise OutputError(
