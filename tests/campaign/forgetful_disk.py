@@ -71,10 +71,10 @@ class Space:
         return int(struct.unpack("<q", self.path.read_bytes())[0])
 
 
-def mark(text: str) -> None:
-    """Write into the record, from the recorded program, that all that it did before is acknowledged."""
-    content = text.encode()
-    descriptor = os.open(os.environ["FORGETFUL_LOG"], os.O_WRONLY | os.O_APPEND)
+def mark(number: int, log: Path | None = None) -> None:
+    """Write into a record, by default that of this program, how much was acknowledged; all before must be kept."""
+    content = str(number).encode()
+    descriptor = os.open(log or os.environ["FORGETFUL_LOG"], os.O_WRONLY | os.O_APPEND)
     os.write(descriptor, HEAD.pack(MARK, -1, 0, len(content), 0) + content)
     os.close(descriptor)
 

@@ -32,13 +32,13 @@ def main(source: str, folder: str, seed: str, acts: str) -> None:
     numbers = np.arange(len(tiny()))
     pairs = np.array([(i, j) for i in numbers for j in numbers[i + APART :]])
     truth = true_landmarks(tiny(), pairs)
-    mark(str(session.revision))
+    mark(session.revision)
     for _ in range(int(acts)):
         try:
             act(session, truth[rng.integers(len(truth))], rng)
         except (NothingToUndoError, PairError):
             continue
-        mark(str(session.revision))
+        mark(session.revision)
     os._exit(0)
 
 
