@@ -14,6 +14,8 @@ from tests.campaign.tally import Tally
 
 ATTACKS = {
     "kills": ("kills.attack", 200),
+    "power_loss": ("power_loss.attack", 100),
+    "full_disk": ("full_disk.attack", 100),
     "bit_flips": ("bit_flips.attack", 500),
     "fuzzed_inputs": ("fuzzed_inputs.attack", 1000),
     "bad_options": ("bad_options.attack", 1000),
