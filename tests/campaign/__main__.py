@@ -10,6 +10,7 @@ import time
 from importlib import import_module
 from pathlib import Path
 
+from tests.campaign.samples import compile_kernels
 from tests.campaign.tally import Tally
 
 ATTACKS = {
@@ -29,6 +30,7 @@ ATTACKS = {
 
 def run_attack(name: str, count: int, seed: int) -> Tally:
     """Run one attack in a new folder, which is deleted."""
+    compile_kernels()
     module, _, function = ATTACKS[name][0].partition(".")
     folder = Path(tempfile.mkdtemp(prefix=f"smalti-{name}-"))
     try:

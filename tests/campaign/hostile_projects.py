@@ -128,7 +128,8 @@ def _set_cell(project: Path, rng: np.random.Generator) -> str:
     column = str(rng.choice(tables[name]))
     value = NUMBERS[rng.integers(len(NUMBERS))]
     with without_triggers(project / DATABASE) as connection:
-        place = "" if rng.random() < 0.3 else f"WHERE rowid = (SELECT rowid FROM {name} ORDER BY random() LIMIT 1)"
+        rows = [row for (row,) in connection.execute(f"SELECT rowid FROM {name} ORDER BY rowid")]
+        place = "" if rng.random() < 0.3 else f"WHERE rowid = {rng.choice([*rows, 0])}"
         connection.execute("PRAGMA ignore_check_constraints = ON")
         try:
             connection.execute(f"UPDATE OR IGNORE {name} SET {column} = ? {place}", (value,))
