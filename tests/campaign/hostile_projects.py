@@ -57,7 +57,7 @@ def _commands(place: Path, project: Path) -> list[list[object]]:
         ["check", project],
         ["evaluate", project, "--landmarks", place.parent / "walk.smalti" / "landmarks.csv"],
         ["render", "-q", project, "-o", place / "again.png", "--positions", place.parent / "positions.csv"],
-        ["film", "-q", project, "-o", place / "film.gif", "--seconds", "6", "--size", "120"],
+        ["film", "-q", project, "-o", place / "film.gif", "--seconds", "6", "--size", "160"],
         ["undistort", "-q", project, "-o", place / "undistorted"],
         ["replay", "-q", project],
         ["annotate", "-q", "--no-browser", project],

@@ -63,7 +63,7 @@ def compile_kernels() -> None:
         project = build_project(place)
         for words in (
             ["render", "-q", project, "-o", place / "mosaic.png"],
-            ["film", "-q", project, "-o", place / "film.gif", "--seconds", "6", "--size", "120"],
+            ["film", "-q", project, "-o", place / "film.gif", "--seconds", "6", "--size", "160"],
             ["undistort", "-q", project, "-o", place / "undistorted"],
             ["replay", "-q", project],
             ["annotate", "-q", "--no-browser", project],
