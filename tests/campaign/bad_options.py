@@ -171,7 +171,8 @@ def _usual_words(command: str, place: Path, project: Path) -> tuple[dict[str, li
 
 def try_table(number: int, rng: np.random.Generator, worker: Worker, place: Path, project: Path) -> Trial:
     tables = {"landmarks.csv": project, "positions.csv": project.parent, BACKUP: project}
-    name = list(tables)[number // 4 % len(tables)]
+    names = [name for name, folder in tables.items() if (folder / name).is_file()]
+    name = names[number // 4 % len(names)]
     path = place / name
     how, content = _damage_table((tables[name] / name).read_text(), rng)
     path.write_bytes(content)
