@@ -235,7 +235,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                log_level="warning",
+                log_level="error",  # anybody can send malformed requests: they are refused, not told
                 access_log=False,
                 lifespan="off",
                 ws="none",
