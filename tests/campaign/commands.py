@@ -237,6 +237,7 @@ def try_all(
             for fault in trial.faults:
                 told = fault.replace(str(folder), "").replace("\n", " | ")
                 tally.failures.append(f"seed {number}: {trial.what}: {told}")
+                print(f"\n  {tally.failures[-1]}", end=" ", file=sys.stderr, flush=True)  # the rest may take minutes
     return tally
 
 
