@@ -16,7 +16,7 @@ from PIL import Image
 
 from smalti.cli.main import main
 from smalti.project.answer_store import FILE_NAME
-from smalti.project.database import VERSION
+from smalti.project.tables import VERSION
 from smalti_lab.synthetic.synthetic_files import write_frames, write_video
 from tests.building.walks import flown, shifts
 

@@ -16,6 +16,7 @@ from smalti.errors import InputError, OutputError, UsageError
 from smalti.frames.source import open_source
 from smalti.frames.source_settings import SourceSettings
 from smalti.interchange.atomic_files import replacing
+from smalti.interchange.checksums import seal
 from smalti.progress import Silence
 from smalti.project.facts import Binding
 from smalti.project.project import Project
@@ -272,13 +273,24 @@ def test_a_damaged_file_is_made_anew(video, content):
     damaged = [files(video, "000004.jpg")[0], files(video, "0000.jpg")[0]]
     for path in damaged:
         path.write_bytes(content)
-    assert pictures.frame(4) == whole[damaged[0]]
+    assert seal(pictures.frame(4)) == whole[damaged[0]]
     assert pictures.sheet(0)[:2] == b"\xff\xd8"
     for path in damaged:
         path.write_bytes(content)
     Pictures(video, USED).prepare(Silence())
     assert files(video, "000004.jpg")[0].read_bytes() == whole[damaged[0]]
     assert decoded(damaged[1].read_bytes()).shape == decoded(whole[damaged[1]]).shape
+
+
+def test_a_byte_that_changed_in_a_picture_is_noticed_when_it_is_served_and_one_line_says_so(video):
+    pictures, told = prepared(video), []
+    path = files(video, "000004.jpg")[0]
+    whole = path.read_bytes()
+    path.write_bytes(whole[:200] + bytes([whole[200] ^ 1]) + whole[201:])
+    pictures._say = told.append
+    assert seal(pictures.frame(4)) == whole
+    assert path.read_bytes() == whole
+    assert told == [f"{path}: is damaged; it is made again"]
 
 
 def test_sheets_of_another_choice_of_frames_are_not_taken_for_these(images):

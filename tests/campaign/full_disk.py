@@ -51,32 +51,32 @@ def attack(count: int, seed: int, folder: Path) -> Tally:
     shim = compile_shim(folder)
     project, images = build_project(folder), write_images(folder / "images")
     prepared = prepared_tiny(folder)
-    commands: list[Words] = [partial(_build, images)]
-    commands += [partial(_output, project, name) for name in OUTPUTS]
+    commands: list[Words] = [partial(build_words, images)]
+    commands += [partial(output_words, project, name) for name in OUTPUTS]
     make_worker = partial(TightWorker, shim, folder)
     with workers(1, make_worker) as (worker,):
-        jobs = [_measure(words, worker, folder / "undisturbed") for words in commands[: 2 * count]]
+        jobs = [measure(words, worker, folder / "undisturbed") for words in commands[: 2 * count]]
 
     def try_one(number: int, rng: np.random.Generator, worker: TightWorker, place: Path) -> Trial:
         if number % 5 == 0:
-            return _fill_under_person(prepared, shim, rng, place)
+            return fill_under_person(prepared, shim, rng, place)
         # A build has the most moments at which something can be half done.
         job = jobs[0] if number % 2 else jobs[int(rng.integers(len(jobs)))]
-        return _fill(job, int(rng.integers(job.needed)), worker, place)
+        return fill(job, int(rng.integers(job.needed)), worker, place)
 
     return try_all("full disk", count, seed, folder, try_one, make_worker)
 
 
-def _build(images: Path, to: Path) -> list[object]:
+def build_words(images: Path, to: Path) -> list[object]:
     return ["build", images, "-o", to / "out", *BUILD]
 
 
-def _output(project: Path, name: str, to: Path) -> list[object]:
+def output_words(project: Path, name: str, to: Path) -> list[object]:
     command, *more = OUTPUTS[name]
     return [command, "-q", project, "-o", to / name, *more]
 
 
-def _measure(words: Words, worker: TightWorker, place: Path) -> Job:
+def measure(words: Words, worker: TightWorker, place: Path) -> Job:
     place.mkdir()
     worker.space.set(PLENTY)
     ended = worker.run(*words(place), place=place)
@@ -96,7 +96,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def _fill(job: Job, space: int, worker: TightWorker, place: Path) -> Trial:
+def fill(job: Job, space: int, worker: TightWorker, place: Path) -> Trial:
     worker.space.set(space)
     ended = worker.run(*job.words(place), place=place)
     worker.space.set(PLENTY)
@@ -120,7 +120,7 @@ def _not_done(ended: Ended) -> list[str]:
     return []
 
 
-def _fill_under_person(prepared: Path, shim: Path, rng: np.random.Generator, place: Path) -> Trial:
+def fill_under_person(prepared: Path, shim: Path, rng: np.random.Generator, place: Path) -> Trial:
     project, log = Path(shutil.copytree(prepared, place / prepared.name)), place / "operations.log"
     space = Space(place / "space")
     space.set(bytes_left := int(rng.integers(150_000)))

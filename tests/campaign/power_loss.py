@@ -21,6 +21,8 @@ import numpy as np
 import smalti
 from smalti.annotation.session import Session
 from smalti.errors import SmaltiError
+from smalti.project.answer_backup import read_backup
+from smalti.project.database import BACKUP_NAME
 from tests.building.filmed import TINY_BUDGET, tiny_video
 from tests.campaign.forgetful_disk import (
     FSYNC,
@@ -167,7 +169,15 @@ def _check_answers(loss: Loss, said: list[tuple[Any, ...]], video: Path) -> str:
     assert len(kept) >= loss.acknowledged, f"{len(kept)} entries of {loss.acknowledged} that were acknowledged"
     with Session.open(project if loss.acknowledged else video, None if loss.acknowledged else project) as session:
         assert session.revision >= len(kept)
+    check_backup(project)
     return "went on"
+
+
+def check_backup(project: Path) -> None:
+    """Check that the readable copy of the answers has caught up with the log."""
+    backup, rows = read_backup(project / BACKUP_NAME), log_rows(project)
+    assert len(backup.rows) == len(rows), f"the backup has {len(backup.rows)} of {len(rows)} entries"
+    assert not backup.is_torn, "the backup ends with half a line"
 
 
 def record_build(folder: Path, seed: int) -> tuple[Recorded, Check]:
@@ -194,6 +204,7 @@ def _check_build(
     again(output=project).close()
     for name, content in results.items():
         assert (project / name).read_bytes() == content, f"{name} is not the same after going on"
+    check_backup(project)
     return f"went on after {len(kept) // 10}0 answers and more"
 
 

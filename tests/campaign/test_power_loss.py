@@ -88,12 +88,10 @@ def test_no_write_of_the_product_is_overlooked(answers, tmp_path):
     assert replayed_whole(answers[0], tmp_path / "again") == []
 
 
-@pytest.mark.xfail(reason="a damaged file of the cache is refused, not computed again")
 def test_no_acknowledged_answer_is_lost(answers):
     assert harm(*answers, 12) == []
 
 
-@pytest.mark.xfail(reason="a damaged file of the cache is refused, not computed again")
 def test_a_build_goes_on_to_the_same_bytes(tmp_path):
     assert harm(*record_build(tmp_path, seed=0), 4) == []
 

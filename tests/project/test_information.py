@@ -11,6 +11,7 @@ import pytest
 from smalti.errors import ProjectError, TableError
 from smalti.geometry.lens import Lens
 from smalti.interchange.landmarks_csv import write_landmarks
+from smalti.project.entries import FrameEntry
 from smalti.project.facts import Noise
 from smalti.project.project import Project
 from smalti.project.project_info import ChainCounts, FrameCounts, LensNumbers
@@ -41,14 +42,15 @@ def test_a_project_just_begun_has_all_keys_and_nothing_done(project: Project):
 
 def test_a_finished_project_tells_its_numbers(project: Project):
     finish(project)
-    project.store.keep_answer(no(0, 50))
-    project.store.keep_answer(no(0, 51))
-    project.store.keep_answer(unsure(0, 52))
+    project.store.keep_frames([FrameEntry(n, f"{n}.png", "too blurred" if n == 3 else "") for n in range(7)])
+    project.store.keep_answer(no(0, 4))
+    project.store.keep_answer(no(0, 5))
+    project.store.keep_answer(unsure(0, 6))
     told = project.info()
     assert told.as_json().keys() == KEYS
     assert told.folder == str(project.folder)
     assert told.source == str(project.folder.with_name("images"))
-    assert told.frames == FrameCounts(read=4, placed=3, set_aside=1, not_placed=1)
+    assert told.frames == FrameCounts(read=7, placed=3, set_aside=1, not_placed=4)
     assert told.parts == 2
     assert told.chain == ChainCounts(links=1, bridges=1, checks=1)
     assert (told.asked, told.yes, told.no, told.unsure) == (5, 2, 2, 1)

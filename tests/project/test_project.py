@@ -15,7 +15,7 @@ from smalti.project.answer_store import FILE_NAME
 from smalti.project.facts import FieldOfView
 from smalti.project.project import Project
 from smalti.records import Pair
-from tests.project.entries import shifted, unsure, yes
+from tests.project.entries import no, shifted, yes
 from tests.project.folders import BINDING, HEIGHT, WIDTH, begin, finish, write_images
 
 
@@ -134,7 +134,7 @@ def test_a_different_source_in_its_place_is_refused_by_its_content(folder, image
     with Project.open(folder, source=other) as project:
         with pytest.raises(ProjectError, match=f"{other}: is not the source that {folder} was built from"):
             _ = project.source
-        project.store.keep_fact(project.source_facts)  # still usable
+        assert project.source_facts.location == str(images)  # still usable
 
 
 def test_the_choice_of_frames_goes_with_the_project(folder, images):
@@ -149,7 +149,7 @@ def test_a_mask_comes_back_and_so_does_none(folder, images):
     with begin(folder, images) as project:
         assert project.mask is None
         project.keep_mask(mask)
-    with Project.open(folder) as project:
+    with Project.open(folder, to_write=True) as project:
         np.testing.assert_array_equal(project.mask, mask)
         assert project.store.fact(FieldOfView) is not None
         project.keep_mask(None)
@@ -161,7 +161,7 @@ def test_it_is_finished_until_another_answer_comes(folder, images):
         assert not project.is_finished
         finish(project)
         assert project.is_finished
-        project.store.keep_answer(unsure(1, 9))
+        project.store.keep_answer(no(0, 1))
         assert not project.is_finished
 
 

@@ -13,6 +13,7 @@ import pytest
 from smalti.building.matcher_choice import Trials
 from smalti.frames.source_settings import SourceSettings
 from smalti.project.answer_store import FILE_NAME, Store
+from smalti.project.database import BACKUP_NAME
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkState, Role
 from smalti.project.facts import Binding, Fact, FieldOfView, Outcome, PredictedErrors, SourceFacts
 from smalti.records import Answer, Landmarks, Pair, Verdict
@@ -94,10 +95,10 @@ def test_the_file_keeps_a_write_ahead_log_and_waits_for_the_disk(store):
     assert store._database.read("PRAGMA synchronous") == [(full,)]
 
 
-def test_a_closed_project_is_one_file(store):
+def test_a_closed_project_is_one_file_and_the_copy_of_its_answers(store):
     store.keep_answer(yes(0, 1))
     store.close()
-    assert [file.name for file in store.path.parent.iterdir()] == [FILE_NAME]
+    assert {file.name for file in store.path.parent.iterdir()} == {FILE_NAME, BACKUP_NAME}
 
 
 def test_facts_come_back_and_the_last_one_of_a_kind_counts(store):
@@ -135,9 +136,9 @@ def test_a_fact_that_cannot_be_written_leaves_the_old_one(store):
 
 def test_frames_come_back_by_number_in_the_place_of_those_before(store):
     store.keep_frames([FrameEntry(n, f"old {n}") for n in range(5)])
-    store.keep_frames([FrameEntry(2, "0:02.00", "too blurred"), FrameEntry(0, "0:00.00")])
+    store.keep_frames([FrameEntry(1, "0:01.00", "too blurred"), FrameEntry(0, "0:00.00")])
     with reopened(store) as again:
-        assert again.frames() == [FrameEntry(0, "0:00.00"), FrameEntry(2, "0:02.00", "too blurred")]
+        assert again.frames() == [FrameEntry(0, "0:00.00"), FrameEntry(1, "0:01.00", "too blurred")]
 
 
 def test_a_result_comes_back_to_the_last_bit(store):

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from smalti.errors import OutputError, ProjectError, SmaltiError
+from smalti.interchange.checksums import row_checksum
 from smalti.project.answer_store import FILE_NAME, Store
-from smalti.project.database import VERSION
 from smalti.project.entries import FrameEntry
 from smalti.project.facts import SourceFacts
+from smalti.project.tables import VERSION
 from tests.project.entries import link, outcome, placement, yes
 from tests.project.processes import run, whole_answers
 
@@ -65,7 +66,7 @@ def test_a_full_disk_is_an_error_in_one_line_and_leaves_no_half_answer(tmp_path)
     kept, seen_after, message = output.strip().split("|")
     assert int(kept) >= 5
     assert seen_after == kept
-    assert str(path) in message
+    assert str(path.parent) in message
     assert "cannot be written" in message
     assert "free disk space" in message
     assert whole_answers(path) == int(kept)
@@ -89,7 +90,8 @@ def test_a_file_that_another_process_is_writing_is_an_error_of_output(tmp_path):
 def test_a_newer_file_is_refused_in_one_line_and_left_alone(tmp_path):
     path = made(tmp_path / FILE_NAME, answers=1)
     with closing(Store.open(path)) as store, store._database.writing() as connection:
-        connection.execute("UPDATE fact SET value = ? WHERE name = 'version'", (str(VERSION + 1),))
+        row = ("version", str(VERSION + 1))
+        connection.execute("INSERT OR REPLACE INTO fact VALUES (?, ?, ?)", (*row, row_checksum(("fact", *row))))
     before = path.read_bytes()
     message = refusal(path)
     assert str(path) in message
@@ -201,10 +203,13 @@ def test_a_damaged_fact_is_refused_in_one_line(tmp_path, value):
     path = made(tmp_path / FILE_NAME)
     with closing(Store.open(path)) as store:
         with store._database.writing() as connection:
-            connection.execute("INSERT INTO fact VALUES (?, ?)", (SourceFacts.NAME, value))
+            row = (SourceFacts.NAME, value)
+            connection.execute("INSERT INTO fact VALUES (?, ?, ?)", (*row, row_checksum(("fact", *row))))
         with pytest.raises(ProjectError) as caught:
             store.fact(SourceFacts)
-    assert str(caught.value) == f"{path}: is damaged or not a project file; restore it, or build again"
+    assert str(caught.value) == (
+        f"{path}: what it says of the source is damaged; restore the file from a backup, or build again"
+    )
 
 
 def test_a_fact_that_every_project_has_is_missed(tmp_path):

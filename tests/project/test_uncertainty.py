@@ -169,4 +169,4 @@ def test_each_part_has_its_own(torn):
 def copied(project: Project, folder: Path) -> Project:
     copy = folder / "copy"
     shutil.copytree(project.folder, copy)
-    return Project.open(copy)
+    return Project.open(copy, to_write=True)

@@ -153,6 +153,39 @@ def test_half_a_band_does_not_count(tmp_path):
     assert len(checkpoint) == 1
 
 
+def test_a_damaged_band_and_those_after_it_are_painted_again_and_one_line_says_so(tmp_path):
+    started, told = [], []
+
+    def paint(start):
+        started.append(start)
+        return map(band, range(start, 9))
+
+    list(Checkpoint(tmp_path, "a").resume([(5, 7, 4)] * 9, paint))
+    path = next(tmp_path.glob("bands-*/000002.z"))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:30] + bytes([whole[30] ^ 1]) + whole[31:])
+    for number, pixels in enumerate(Checkpoint(tmp_path, "a").resume([(5, 7, 4)] * 9, paint, told.append)):
+        np.testing.assert_array_equal(pixels, band(number))
+    assert started == [0, 2]
+    assert told == [f"{path}: is damaged; it is rendered again"]
+    assert path.read_bytes() == whole
+
+
+def test_a_damaged_survey_is_read_again_from_the_damaged_frame_on(tmp_path):
+    save(tmp_path / "kept", tmp_path / "whole.png")
+    path = next((tmp_path / "kept").glob("survey-*.bin"))
+    whole, told = path.read_bytes(), []
+    at = 3 * len(whole) // len(COLUMN) + 5
+    path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    reader = reader_of(COLUMN)
+    mosaic = Mosaic(reader, COLUMN, WIDTH, HEIGHT, folder=tmp_path / "kept", say=told.append)
+    mosaic.save(tmp_path / "again.png")
+    assert reader.decoded[: len(COLUMN) - 3] == list(range(3, len(COLUMN)))
+    assert path.read_bytes() == whole
+    assert told == [f"{path}: is damaged; frames are read again"]
+    assert (tmp_path / "again.png").read_bytes() == (tmp_path / "whole.png").read_bytes()
+
+
 def test_a_checkpoint_that_cannot_be_written_is_one_line_that_names_it(tmp_path):
     (tmp_path / "file").write_text("")
     bands = Checkpoint(tmp_path / "file", "a").resume([(5, 7, 4)] * 9, lambda start: map(band, range(9)))

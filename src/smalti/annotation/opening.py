@@ -9,11 +9,12 @@ from smalti.agents.matcher import Matcher
 from smalti.building.build import Location, beginning
 from smalti.building.build_settings import BuildSettings
 from smalti.building.preparation import Preparation, prepare
-from smalti.errors import UsageError
+from smalti.errors import ProjectError, UsageError
+from smalti.interchange.regular_files import kind_of
 from smalti.progress import Progress
 from smalti.project.answer_store import FILE_NAME
 from smalti.project.project import Project
-from smalti.project.project_lock import ProjectLock
+from smalti.project.project_lock import ProjectLock, make_folder
 
 WHAT = "smalti annotate"
 
@@ -33,7 +34,7 @@ class Opened:
 
     def again(self) -> Project:
         """Open the same project once more, with its own file handles, for another thread."""
-        return Project.open(self.project.folder, source=self.source)
+        return Project.open(self.project.folder, source=self.source, to_write=True)
 
     def prepare_again(self, project: Project, progress: Progress) -> Preparation:
         """Prepare again from stored results. `project` may be this one or another handle of the same project."""
@@ -42,7 +43,9 @@ class Opened:
 
 def is_project(location: Location) -> bool:
     """Tell whether an input is a project's folder."""
-    return isinstance(location, str | Path) and (Path(location) / FILE_NAME).is_file()
+    if not isinstance(location, str | Path) or kind_of(Path(location)) != "folder":
+        return False
+    return kind_of(Path(location) / FILE_NAME, ProjectError) == "file"
 
 
 def refuse_choice_of_frames(location: Location, settings: BuildSettings) -> None:
@@ -73,9 +76,15 @@ def open_project(
     if folder is not None:
         raise UsageError(f"{location}: is already a project; leave out the other folder")
     refuse_choice_of_frames(location, settings)
-    project = Project.open(str(location), source=source)
+    make_folder(Path(str(location)))
+    lock = ProjectLock(Path(str(location)), WHAT).acquire()
     try:
-        project.lock = ProjectLock(project.folder, WHAT).acquire()
+        project = Project.open(str(location), source=source, to_write=True)
+    except BaseException:
+        lock.release()
+        raise
+    try:
+        project.lock = lock
         return _open(project, _bound(project, settings), matcher, progress, source)
     except BaseException:
         project.close()

@@ -6,7 +6,7 @@ import hashlib
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
@@ -21,6 +21,7 @@ from smalti.errors import OutputError, SmaltiError, UsageError
 from smalti.frames.pixels import in_gray
 from smalti.frames.video import VideoSource
 from smalti.interchange.atomic_files import naming, replacing
+from smalti.interchange.checksums import SEAL_BYTES, is_seal, seal, unseal
 from smalti.progress import Progress, Silence
 from smalti.project.project import Project
 
@@ -46,6 +47,7 @@ class Pictures:
         self._reading = threading.Lock()  # one thread at a time may read the source
         self._writing = threading.Lock()
         self._remembered = lru_cache(GRAYS_REMEMBERED)(self._read_gray)
+        self._say: Callable[[str], None] = lambda message: None
         self._background = ThreadPoolExecutor(1, thread_name_prefix="pictures")
         largest = LARGE_CELL if len(self._used) <= FEW_FRAMES else SMALL_CELL
         scale = min(1.0, largest[0] / project.width, largest[1] / project.height)
@@ -62,6 +64,7 @@ class Pictures:
 
     def prepare(self, progress: Progress) -> None:
         """Make all missing sheets, and all missing pictures of a video's frames if these are not too large."""
+        self._say = progress.say
         source = self._project.source
         keeps = isinstance(source, VideoSource) and source.width * source.height <= LARGEST_KEPT
         numbers = range(len(source)) if keeps else range(0)
@@ -73,9 +76,13 @@ class Pictures:
         if not 0 <= number < self.sheets.count:
             raise UsageError(f"sheet {number}: there are sheets 0 to {self.sheets.count - 1} only")
         path = self._sheet_file(number)
-        if not _is_whole(path):
+        sheet = self._load(path)
+        if sheet is None:
             self._make([], [number], Silence())
-        return _load(path)
+            sheet = self._load(path)
+        if sheet is None:
+            raise OutputError(f"{path}: cannot be read; check the disk, close the program and open it again")
+        return sheet
 
     def mask(self) -> bytes:
         """Return the valid pixels of small pictures, white, as PNG. Without a mask all are white."""
@@ -90,8 +97,9 @@ class Pictures:
     def frame(self, number: int) -> bytes:
         """Return a frame as JPEG, used or not."""
         path = self._frame_file(number)
-        if _is_whole(path):
-            return _load(path)
+        kept = self._load(path)
+        if kept is not None:
+            return kept
         encoded = _encode(self._read(number), FRAME_QUALITY)
         self._keep(path, encoded)
         return encoded
@@ -146,9 +154,10 @@ class Pictures:
     def _images(self, numbers: Iterable[int]) -> Iterator[tuple[int, NDArray[np.uint8] | None]]:
         """Yield frames, stored ones from the cache; None for a frame that cannot be decoded."""
         for number in numbers:
-            if _is_whole(self._frame_file(number)):
-                kept = np.frombuffer(_load(self._frame_file(number)), dtype=np.uint8)
-                if (decoded := cv2.imdecode(kept, cv2.IMREAD_COLOR_RGB)) is not None:
+            kept = self._load(self._frame_file(number))
+            if kept is not None:
+                pixels = np.frombuffer(kept, dtype=np.uint8)
+                if (decoded := cv2.imdecode(pixels, cv2.IMREAD_COLOR_RGB)) is not None:
                     yield number, np.asarray(decoded, dtype=np.uint8)
                     continue
             with self._reading:
@@ -203,7 +212,17 @@ class Pictures:
             path.parent.mkdir(parents=True, exist_ok=True)
         # Two threads that make the same file would share the temporary one.
         with self._writing, replacing(path) as file:
-            file.write(content)
+            file.write(seal(content))
+
+    def _load(self, path: Path) -> bytes | None:
+        """Return a picture that was kept; None if there is none or it is damaged, which is told."""
+        try:
+            kept = unseal(path.read_bytes())
+        except OSError:
+            return None
+        if kept is None:
+            self._say(f"{path}: is damaged; it is made again")
+        return kept
 
 
 def _encode(image: NDArray[np.uint8], quality: int) -> bytes:
@@ -213,19 +232,11 @@ def _encode(image: NDArray[np.uint8], quality: int) -> bytes:
     return encoded.tobytes()
 
 
-def _load(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be read ({error.strerror}); close the program and open it again") from None
-
-
 def _is_whole(path: Path) -> bool:
-    """Tell whether a JPEG is complete from its first marker to its last. After a power failure it may not be."""
+    """Tell whether a picture was written to its end. Whether it was changed since is found when it is read."""
     try:
         with path.open("rb") as file:
-            begins = file.read(2) == b"\xff\xd8"
-            file.seek(-2, os.SEEK_END)
-            return begins and file.read(2) == b"\xff\xd9"
+            file.seek(-SEAL_BYTES, os.SEEK_END)
+            return is_seal(file.read())
     except OSError:
         return False

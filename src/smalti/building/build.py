@@ -12,10 +12,11 @@ from smalti.agents.matcher import Matcher
 from smalti.building.build_settings import BuildSettings
 from smalti.building.delivery import deliver
 from smalti.building.preparation import Preparation, prepare, timed
-from smalti.errors import InputError
+from smalti.errors import InputError, OutputError
 from smalti.frames.source import open_source
 from smalti.frames.source_settings import SourceSettings
 from smalti.geometry.homographies import FamilyName
+from smalti.interchange.regular_files import kind_of
 from smalti.paper.paper_loop import PaperLoop
 from smalti.progress import Progress, progress_of
 from smalti.project.entries import Role
@@ -101,8 +102,8 @@ def beginning(
     location = str(source) if isinstance(source, str | Path) else [str(one) for one in source]
     folder = _default_folder(location) if output is None else Path(output)
     binding = settings.binding() if matcher is None else settings.binding(_name(matcher))
-    is_new = not folder.exists()
     frames = open_source(location, settings.source)
+    is_new = kind_of(folder, OutputError) == "nothing"
     try:
         project = Project.begin(folder, frames, location, binding, what)
     except BaseException:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from smalti.active_loop import ActiveLoop
 from smalti.building.build_results import (
@@ -17,11 +20,14 @@ from smalti.building.build_results import (
 from smalti.building.preparation import Preparation, timed
 from smalti.geometry.homographies import invert_homographies
 from smalti.georeference.georeferencing import Georeference
+from smalti.interchange.atomic_files import check_place, naming
+from smalti.interchange.checksums import file_digest
 from smalti.interchange.landmarks_csv import write_landmarks
 from smalti.interchange.transforms_json import FrameTransform, write_transforms
 from smalti.paper.paper_loop import PaperLoop
 from smalti.progress import Progress
 from smalti.project.entries import LinkState
+from smalti.project.facts import DeliveredDigests
 from smalti.project.project import Project
 from smalti.project.uncertainty import Uncertainty
 from smalti.rendering.blends.blend_table import check_blend
@@ -51,19 +57,26 @@ def deliver(
         placements += place_asides(preparation.frames, placements, questions, delivered.lens)
         links = judge_links(delivered, loop.landmarks, numbers)
         keep_result(project, placements, links, summarise(start, loop, delivered, numbers, revision))
-        write_tables(project)
+        # The files are replaced one by one from here on: until all are there, nothing is known of them.
+        project.store.keep_fact(DeliveredDigests({}))
+        tables = write_tables(project)
     with timed(project, "render"):
         mosaics = render_mosaics(project, progress)
     with timed(project, "report"):
-        write_report(project, project.folder / "report.html", mosaics=mosaics)
+        report = project.folder / "report.html"
+        write_report(project, report, mosaics=mosaics)
+        project.store.keep_fact(
+            DeliveredDigests({path.name: file_digest(path) for path in (*mosaics, *tables, report)})
+        )
 
 
 LARGEST_PNG = 250_000_000
 """Pixels. Larger mosaics are written as tiled TIFF, which viewers open piece by piece."""
 
 
-def write_tables(project: Project) -> None:
-    """Write the transforms and the landmarks of the accepted links."""
+def write_tables(project: Project) -> tuple[Path, Path]:
+    """Write the transforms and the landmarks of the accepted links, and return the two files."""
+    tables = project.folder / "transforms.json", project.folder / "landmarks.csv"
     labels = {frame.number: frame.label for frame in project.frames}
     unconfirmed = project.unconfirmed
     transforms = [
@@ -71,7 +84,7 @@ def write_tables(project: Project) -> None:
         for p in project.placements
     ]
     write_transforms(
-        project.folder / "transforms.json",
+        tables[0],
         transforms,
         size=(project.width, project.height),
         references=project.outcome.references,
@@ -80,7 +93,8 @@ def write_tables(project: Project) -> None:
     )
     accepted = {link.pair for link in project.links if link.state is LinkState.ACCEPTED}
     kept = [entry.answer.landmarks for entry in project.placed_by if entry.answer.pair in accepted]
-    write_landmarks(project.folder / "landmarks.csv", [record for record in kept if record is not None])
+    write_landmarks(tables[1], [record for record in kept if record is not None])
+    return tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,41 +135,58 @@ def render(
     place: Georeference | None = None,
 ) -> tuple[Window, list[Path]]:
     """Render one mosaic and its maps to files, and show progress. Return its pixels and the files."""
-    mosaic = project.mosaic(part, memory_bytes=settings.memory_bytes)
-    canvas = mosaic.canvas(settings.scale)
-    window = canvas.window if settings.region is None else canvas.part(settings.region)
-    # Check before the picture is rendered, because a wrong frame number would be found only after an hour.
-    uncertain = "uncertainty" in settings.maps
-    spread = Uncertainty.of(project, part, settings.relative_to).spread if uncertain else None
-    caption = _describe(path, canvas, window, place)
-    done = 0
-    with progress.stage("rendering", 100) as step:
+    with _working_folder(project, path) as folder:
+        mosaic = project.mosaic(part, memory_bytes=settings.memory_bytes, folder=folder, say=progress.say)
+        canvas = mosaic.canvas(settings.scale)
+        window = canvas.window if settings.region is None else canvas.part(settings.region)
+        # Check before the picture is rendered, because a wrong frame number would be found only after an hour.
+        uncertain = "uncertainty" in settings.maps
+        spread = Uncertainty.of(project, part, settings.relative_to).spread if uncertain else None
+        caption = _describe(path, canvas, window, place)
+        done = 0
+        with progress.stage("rendering", 100) as step:
 
-        def show(steps: int, of: int) -> None:
-            nonlocal done
-            percent = 100 * steps // of
-            step(percent - done)
-            done = percent
+            def show(steps: int, of: int) -> None:
+                nonlocal done
+                percent = 100 * steps // of
+                step(percent - done)
+                done = percent
 
-        mosaic.save(
+            mosaic.save(
+                path,
+                blend=settings.blend,
+                scale=settings.scale,
+                region=settings.region,
+                even_light=settings.even_light,
+                caption=caption,
+                on_progress=show,
+            )
+        maps = mosaic.save_maps(
             path,
-            blend=settings.blend,
+            settings.maps,
             scale=settings.scale,
             region=settings.region,
             even_light=settings.even_light,
+            spread=spread,
             caption=caption,
-            on_progress=show,
         )
-    maps = mosaic.save_maps(
-        path,
-        settings.maps,
-        scale=settings.scale,
-        region=settings.region,
-        even_light=settings.even_light,
-        spread=spread,
-        caption=caption,
-    )
     return window, [path, *maps]
+
+
+@contextmanager
+def _working_folder(project: Project, path: Path) -> Iterator[Path | None]:
+    """Yield where working files of a rendering go: None for the project's cache, where it can be written.
+
+    Otherwise a folder beside the output, which has space for a mosaic; a folder of the system may have none.
+    """
+    if project.is_writable:
+        yield None
+        return
+    check_place(path)
+    with ExitStack() as stack:
+        with naming(path):
+            folder = stack.enter_context(TemporaryDirectory(prefix=".smalti-", dir=path.parent))
+        yield Path(folder)
 
 
 def _describe(path: Path, canvas: Canvas, window: Window, place: Georeference | None) -> Caption:

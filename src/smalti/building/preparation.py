@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -22,19 +23,20 @@ from smalti.building.build_settings import BuildSettings
 from smalti.building.chain import Chain, register_chain
 from smalti.building.matcher_choice import FrameViews, Matchers, choose_matchers
 from smalti.building.source_questions import Questions
-from smalti.errors import InputError, UsageError
+from smalti.errors import InputError, ProjectError, UsageError
 from smalti.frame_numbers import FrameNumbers
 from smalti.frames.pixels import in_gray
 from smalti.frames.quality import FrameMeasure, measure_views, unusable
 from smalti.frames.source import FrameSource
 from smalti.geometry.homographies import family_named
 from smalti.geometry.linear_maps import linear_family_named
+from smalti.interchange.checksums import GradualDigests
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.paper.paper_loop import PaperLoop
 from smalti.progress import Progress, Step
 from smalti.project.array_cache import Cache
 from smalti.project.entries import FrameEntry, Role, number_usable
-from smalti.project.facts import FieldOfView, Registration, RegistrationFacts
+from smalti.project.facts import FieldOfView, Registration, RegistrationFacts, SourceDigests
 from smalti.project.project import Project
 from smalti.records import Answer, Expectation, Pair
 from smalti.registration.keypoints import NO_KEYPOINTS, Keypoints, find_keypoints
@@ -96,11 +98,18 @@ def timed(project: Project, stage: str) -> Iterator[None]:
 
 def _read(project: Project, source: FrameSource, frame_views: FrameViews, progress: Progress) -> list[FrameEntry]:
     store, cache = project.store, project.cache
+    while store.discarded:
+        progress.say(store.discarded.pop())
+    cache.say, cache.find_again = progress.say, partial(_find_again, frame_views)
     if store.fact(FieldOfView) is None:
         project.keep_mask(frame_views.field)
-    frames = store.frames()
-    if not frames or not all(cache.has_keypoints(frame.number) for frame in frames):
-        frames = read_frames(source, frame_views, cache, progress)
+    frames, known = store.frames(), store.fact(SourceDigests)
+    if not frames or known is None or not all(cache.has_keypoints(frame.number) for frame in frames):
+        digests = GradualDigests(source.files)
+        if not frames or not all(cache.has_keypoints(frame.number) for frame in frames):
+            frames = read_frames(source, frame_views, cache, progress, digests)
+        found = zip([file.name for file in source.files], digests.finish(), strict=True)
+        _keep_digests(project, source, SourceDigests(tuple(found)), known)
         store.keep_frames(frames)
     for warning in source.warnings:
         progress.say(f"{source.path}: {warning}")
@@ -110,14 +119,27 @@ def _read(project: Project, source: FrameSource, frame_views: FrameViews, progre
     return frames
 
 
+def _keep_digests(project: Project, source: FrameSource, found: SourceDigests, known: SourceDigests | None) -> None:
+    """Keep the digests of the source's files, or refuse files that have changed since they were read first."""
+    if known is not None and [digest for _, digest in known.files] != [digest for _, digest in found.files]:
+        raise ProjectError(
+            f"{source.path}: has changed since {project.folder} was built from it; restore it from a backup, or build "
+            "into another folder"
+        )
+    project.store.keep_fact(found)
+
+
+def _find_again(frame_views: FrameViews, number: int) -> Keypoints:
+    try:
+        return find_keypoints(*frame_views.read_gray(number))
+    except InputError:  # it cannot be decoded
+        return NO_KEYPOINTS
+
+
 def _registration(project: Project, asked: Registration) -> Registration:
-    """Return the registration method: as asked for, or as before. Projects older than this choice keep theirs."""
-    if asked != "auto":
-        return asked
+    """Return the registration method: as asked for, or as before."""
     before = project.store.fact(RegistrationFacts)
-    if before is not None:
-        return before.asked
-    return "keypoints" if project.store.answers() else "auto"
+    return asked if asked != "auto" or before is None else before.asked
 
 
 def _register(project: Project, questions: Questions, frames: int, progress: Progress, longest_baseline: int) -> Chain:
@@ -135,7 +157,7 @@ def _appearance(
     project: Project, frame_views: FrameViews, matchers: Matchers, numbers: FrameNumbers, seed: int
 ) -> WeightedSignatures:
     signatures = project.cache.array("signatures")
-    if signatures is None:
+    if signatures is None or len(signatures) != len(numbers):
         if matchers.is_dense:
             signatures = grid_signatures(
                 lambda chosen: (frame_views.read_gray(numbers.in_source(frame)) for frame in chosen), len(numbers), seed
@@ -199,14 +221,17 @@ MOST_BARE = 0.1
 """Share of all frames. If more have hardly any keypoints, the contrast is low, and the frames are not at fault."""
 
 
-def read_frames(source: FrameSource, frame_views: FrameViews, cache: Cache, progress: Progress) -> list[FrameEntry]:
-    """Read all frames, store their keypoints, and return which to set aside and why."""
+def read_frames(
+    source: FrameSource, frame_views: FrameViews, cache: Cache, progress: Progress, digests: GradualDigests
+) -> list[FrameEntry]:
+    """Read all frames, store their keypoints, and return which to set aside and why. `digests` read in step."""
     measures: dict[int, FrameMeasure] = {}
     with progress.stage("reading", len(source)) as step, ThreadPoolExecutor(THREADS) as pool:
         numbers: list[int] = []
         views = _through_pool(source, frame_views, cache, pool, numbers, step)
         for place, measured in enumerate(measure_views(views)):
             measures[numbers[place]] = measured
+            digests.advance(numbers[-1] / len(source))
     if len(measures) < 2:
         raise InputError(f"{source.path}: fewer than two frames can be decoded; check the file in a player")
     reasons = _reasons(len(source), measures)

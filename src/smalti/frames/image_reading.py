@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import warnings
 import zlib
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from smalti.errors import InputError
+from smalti.interchange.regular_files import open_regular, reading
 
 Pixel = TypeVar("Pixel", bound=np.generic)
 
@@ -27,6 +29,8 @@ _FORMATS = ("JPEG", "PNG", "TIFF", "BMP", "WEBP", "GIF")
 _SUBFILE, _WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC = 254, 256, 257, 258, 262
 _ORIENTATION, _PLANAR, _SAMPLE_FORMAT = 274, 284, 339
 _PNG_BIT_DEPTH_BYTE = 24
+# A file is held in memory while it is decoded. The largest photographs have some hundred megabytes.
+_MOST_BYTES = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +104,11 @@ class ImageHeader:
 def read_header(path: Path) -> ImageHeader:
     """Read only the header; refuse images that cannot become a frame."""
     try:
-        with warnings.catch_warnings():
+        with open_regular(path, most_bytes=_MOST_BYTES) as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about damaged EXIF entries; only the orientation matters here
-            if path.stat().st_size == 0:
+            if file.seek(0, os.SEEK_END) == 0:
                 raise InputError(f"{path}: is empty; copy it again or remove it")
-            with Image.open(path, formats=_FORMATS) as image:
+            with Image.open(file, formats=_FORMATS) as image:
                 return _describe(path, image)
     except UnidentifiedImageError:
         raise InputError(f"{path}: is not an image that can be read; convert or remove it") from None
@@ -145,7 +149,7 @@ def _count_bits(path: Path, image: Image.Image) -> int:
     if image.format == "TIFF":
         found: int = max(getattr(image, "tag_v2", {}).get(_BITS, (1,)))
     elif image.format == "PNG":
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             found = file.read(_PNG_BIT_DEPTH_BYTE + 1)[_PNG_BIT_DEPTH_BYTE]
     else:
         found = 8
@@ -189,12 +193,8 @@ def decode_sixteen_bits(header: ImageHeader) -> NDArray[np.uint16]:
 
 
 def _read_bytes(header: ImageHeader) -> bytes:
-    try:
-        return header.path.read_bytes()
-    except OSError as error:
-        raise InputError(
-            f"{header.path}: cannot be read ({error.strerror}), check the file and its permissions"
-        ) from None
+    with open_regular(header.path, most_bytes=_MOST_BYTES) as file, reading(header.path):
+        return file.read()
 
 
 def _load(header: ImageHeader, content: bytes) -> Image.Image:

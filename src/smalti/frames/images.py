@@ -27,6 +27,7 @@ class ImageSource:
         self.path = path
         numbers = settings.choose(path, len(files), None)
         chosen = [files[number] for number in numbers]
+        self.files = tuple(chosen)
         self._headers = [read_header(file) for file in chosen]
         _check_alike(self._headers)
         first = self._headers[0]

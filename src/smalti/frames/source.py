@@ -16,6 +16,7 @@ from smalti.errors import InputError, UsageError
 from smalti.frames.images import ImageSource
 from smalti.frames.source_settings import SourceSettings
 from smalti.frames.video import VideoSource
+from smalti.interchange.regular_files import kind_of, reading
 
 __all__ = ["FrameSource", "SourceSettings", "open_source"]
 
@@ -50,7 +51,15 @@ class FrameSource(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Changes with the content and with the choice of frames, not with the location."""
+        """Changes with the content and with the choice of frames, not with the location.
+
+        It samples the start, the middle and the end of every file, and its size: a large video is not read whole to
+        be recognised. A project keeps digests of all bytes too, which `smalti check` compares.
+        """
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that hold the chosen frames, in their order."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -86,9 +95,10 @@ def open_source(location: str | Path | Sequence[str | Path], settings: SourceSet
             return ImageSource(paths[0].parent, list_files(paths), settings)
         location = location[0]
     path = Path(location)
-    if path.is_dir():
+    kind = kind_of(path)
+    if kind == "folder":
         return ImageSource(path, list_folder(path), settings)
-    if path.exists():
+    if kind == "file":
         if path.suffix.lower() in IMAGE_SUFFIXES - {".gif"}:
             raise InputError(f"{path}: is a single image; give its folder, several images or a video")
         return VideoSource(path, settings)
@@ -99,10 +109,9 @@ def open_source(location: str | Path | Sequence[str | Path], settings: SourceSet
 
 def list_folder(folder: Path) -> list[Path]:
     """List the images of a folder in natural order, without other files and hidden ones."""
-    try:
-        return _pick(folder, folder.iterdir())
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be read ({error.strerror}), check the permissions") from None
+    with reading(folder):
+        paths = list(folder.iterdir())
+    return _pick(folder, paths)
 
 
 def list_pattern(pattern: str) -> list[Path]:
@@ -114,7 +123,7 @@ def list_pattern(pattern: str) -> list[Path]:
 def list_files(paths: Sequence[Path]) -> list[Path]:
     """Sort the given files in natural order, because the shell sorts img10 before img2."""
     for path in paths:
-        if not path.is_file():
+        if kind_of(path) != "file":
             raise InputError(f"{path}: is not a file; give images, one folder or one video")
     ordered = sorted(paths, key=natural_key)
     for one, next_one in pairwise(ordered):
@@ -134,7 +143,7 @@ def _pick(location: Path, paths: Iterable[Path]) -> list[Path]:
     images = [
         path
         for path in paths
-        if path.suffix.lower() in IMAGE_SUFFIXES and not path.name.startswith(".") and path.is_file()
+        if path.suffix.lower() in IMAGE_SUFFIXES and not path.name.startswith(".") and kind_of(path) == "file"
     ]
     if not images:
         raise InputError(f"{location}: holds no images (JPEG, PNG, TIFF, BMP or WebP); check the path")

@@ -27,6 +27,7 @@ class VideoSource:
 
     def __init__(self, path: Path, settings: SourceSettings) -> None:
         self.path = path
+        self.files = (path,)
         sample = _sample_file(path)
         self._table = tabulate_frames(path)
         self._decoder = Decoder(path, self._table)
@@ -129,12 +130,9 @@ class VideoSource:
 
 
 def _sample_file(path: Path) -> bytes:
-    try:
-        sample = sample_bytes(path)
-        if path.stat().st_size == 0:
-            raise InputError(f"{path}: is empty; record or copy it again")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}), check the path and the permissions") from None
+    sample = sample_bytes(path)
+    if not any(sample[:8]):  # its size
+        raise InputError(f"{path}: is empty; record or copy it again")
     return sample
 
 

@@ -4,92 +4,87 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, Self
 
-from smalti.errors import ChangedMeanwhileError, NothingToUndoError, PairError, ProjectError, SmaltiError
-from smalti.project.database import (
-    LOG_COLUMNS,
-    Cell,
-    Database,
-    check_version,
-    make_tables,
-    pack_answer,
-    pack_placement,
-    unpack_log_entry,
-    unpack_placement,
+from smalti.errors import (
+    ChangedMeanwhileError,
+    DamageError,
+    NothingToUndoError,
+    OutputError,
+    PairError,
+    ProjectError,
+    SmaltiError,
 )
-from smalti.project.entries import Act, AnswerEntry, FrameEntry, History, LinkEntry, LinkState, LogEntry, Placement
-from smalti.project.facts import F, Fact, Outcome, pack_fact, unpack_fact
+from smalti.interchange.atomic_files import sync_folder
+from smalti.interchange.checksums import row_checksum
+from smalti.interchange.regular_files import kind_of
+from smalti.project.answer_backup import AnswerBackup
+from smalti.project.database import BACKUP_NAME, Database, is_writable
+from smalti.project.entries import Act, AnswerEntry, History, LogEntry
+from smalti.project.facts import SourceFacts
+from smalti.project.packing import LOG_COLUMNS, Row, pack_log_row, unpack_log_row, unpack_pair
+from smalti.project.result_store import ResultStore
+from smalti.project.tables import WITHOUT_CHECKSUMS, check_tables, make_tables, upgrade
 from smalti.records import Author, Pair
 
 FILE_NAME = "project.sqlite"
 
 
-class Store:
-    """What was learned of a sequence. Every method that writes is one transaction; any thread may call any method."""
+class Store(ResultStore):
+    """What was learned of a sequence. Every method that writes is one transaction; any thread may call any method.
 
-    def __init__(self, database: Database) -> None:
-        self.path = database.path
-        self._database = database
-        self._history = History.of(())
+    Damaged answers are named and never dropped: a file with some cannot be opened to write.
+    """
+
+    def __init__(self, database: Database, version: int) -> None:
+        """Wrap a file whose tables were checked."""
+        super().__init__(database, version)
+        self._backup = AnswerBackup(self.path.with_name(BACKUP_NAME))
+        self._is_backup_behind = False
+        # In one piece, because any thread may read it: what was read so far, and the checksum of its last entry.
+        self._known: tuple[History, bytes] = (History.of(()), b"")
 
     @classmethod
-    def create(cls, path: Path) -> Store:
-        """Make the file, or open the one that is there."""
+    def create(cls, path: Path) -> Self:
+        """Make the file, or open the one that is there, to write to it."""
         database = Database(path)
-        try:
+        with _closing_on_error(database):
             make_tables(database)
-            check_version(database)
-        except BaseException:
-            database.close()
-            raise
-        return cls(database)
+            sync_folder(path.parent)
+            return cls._to_write(database)
 
     @classmethod
-    def open(cls, path: Path) -> Store:
-        """Open a file that is there."""
-        if not path.is_file():
-            raise ProjectError(f"{path.parent}: is not a Smalti project, {path.name} is missing; build one first")
-        database = Database(path)
-        try:
-            check_version(database)
-        except BaseException:
-            database.close()
-            raise
-        return cls(database)
+    def open(cls, path: Path, *, read_only: bool = False) -> Self:
+        """Open a file that is there. Read-only, it is left as it is, and may lie where nothing can be written."""
+        if kind_of(path, ProjectError) != "file":
+            backup = path.with_name(BACKUP_NAME)
+            instead = f"make a new project with: smalti import NEW {backup}" if backup.exists() else "build one first"
+            raise ProjectError(f"{path.parent}: is not a Smalti project, {path.name} is missing; {instead}")
+        if not read_only and not is_writable(path):
+            raise OutputError(f"{path}: cannot be written; copy the project to a writable folder")
+        database = Database(path, read_only=read_only)
+        with _closing_on_error(database):
+            if not read_only:
+                return cls._to_write(database)
+            store = cls(database, check_tables(database))
+            store._check_end_of_log()
+            return store
 
-    def fact(self, kind: type[F]) -> F | None:
-        """Return the fact of a kind, None if it was not kept yet."""
-        rows = self._database.read("SELECT value FROM fact WHERE name = ?", kind.NAME)
-        try:
-            return unpack_fact(kind, rows[0][0]) if rows else None
-        except ValueError:
-            raise self._database.damaged() from None
-
-    def known_fact(self, kind: type[F]) -> F:
-        """Return the fact of a kind that every project has."""
-        fact = self.fact(kind)
-        if fact is None:
-            raise self._database.damaged()
-        return fact
-
-    def keep_fact(self, fact: Fact) -> None:
-        """Keep a fact, in the place of the one before of its kind."""
-        with self._database.writing() as connection:
-            _write_fact(connection, fact)
-
-    def frames(self) -> list[FrameEntry]:
-        """Return the frames in their order."""
-        rows = self._database.read("SELECT number, label, reason FROM frame ORDER BY number")
-        return [FrameEntry(*row) for row in rows]
-
-    def keep_frames(self, frames: Iterable[FrameEntry]) -> None:
-        """Keep all frames at once, in the place of those before."""
-        with self._database.writing() as connection:
-            connection.execute("DELETE FROM frame")
-            rows = [(frame.number, frame.label, frame.reason) for frame in frames]
-            connection.executemany("INSERT INTO frame VALUES (?, ?, ?)", rows)
+    @classmethod
+    def _to_write(cls, database: Database) -> Self:
+        if check_tables(database) == WITHOUT_CHECKSUMS:
+            # What is damaged already must get no checksum that says otherwise.
+            cls(database, WITHOUT_CHECKSUMS).history()
+            upgrade(database)
+        store = cls(database, check_tables(database))
+        store._check_end_of_log()
+        store._discard_damaged()
+        store.history()
+        store._catch_up()
+        return store
 
     def answers(self) -> list[AnswerEntry]:
         """Return the answers in force, in the order in which they were given."""
@@ -101,16 +96,7 @@ class Store:
 
     def history(self) -> History:
         """Return what the log means now."""
-        known = self._history
-        query = f"SELECT {LOG_COLUMNS} FROM log WHERE place > ? ORDER BY place"
-        # What was read before stays true: the log is only ever added to.
-        rows = self._database.read(query, known.revision)
-        if rows:
-            try:
-                self._history = known = History.of((*known.entries, *map(unpack_log_entry, rows)))
-            except (SmaltiError, ValueError, TypeError):
-                raise self._database.damaged() from None
-        return known
+        return self._read_history()[0]
 
     @property
     def revision(self) -> int:
@@ -123,18 +109,18 @@ class Store:
 
         `seen` is the revision that whoever answers has seen: where the pair changed after it, nothing is kept.
         """
-        with self._database.writing() as connection:
+        with self._adding_to_log() as connection:
+            self._check_within(entry.answer.pair)
             self._refuse_if_changed(entry.answer.pair, seen_revision)
-            given = entry.time or time.time()
-            return _append(connection, Act.GIVE, entry.answer.pair, given, **pack_answer(entry))
+            return self._append(connection, Act.GIVE, entry.answer.pair, entry.time or time.time(), entry)
 
     def remove_answer(self, pair: Pair, *, seen_revision: int | None = None) -> int:
         """Take an answer out of force, whenever it was given, and return the new revision."""
-        with self._database.writing() as connection:
+        with self._adding_to_log() as connection:
             self._refuse_if_changed(pair, seen_revision)
             if self.history().answer_of(pair) is None:
                 raise PairError(f"pair {pair}: has no answer that could be removed")
-            return _append(connection, Act.REMOVE, pair, time.time())
+            return self._append(connection, Act.REMOVE, pair, time.time())
 
     def undo(self, *, seen_revision: int | None = None) -> LogEntry:
         """Take back the latest act of a person that stands, and return it.
@@ -147,56 +133,40 @@ class Store:
         """Bring the latest act that was undone again, and return it; `seen_revision` as for undo."""
         return self._step(Act.REDO, seen_revision)
 
-    def links(self) -> list[LinkEntry]:
-        """Return what the finished mosaic says of every yes."""
-        rows = self._database.read("SELECT i, j, state, chi2, weight, residual_px FROM link ORDER BY i, j")
-        return [LinkEntry(Pair(i, j), LinkState(state), *numbers) for i, j, state, *numbers in rows]
+    def log_checksums(self) -> list[bytes]:
+        """Return the checksum of every entry of the log."""
+        self.history()
+        return [row[-1] for row in self._read_log(0)]
 
-    def placements(self) -> list[Placement]:
-        """Return where the frames lie, in their order."""
-        rows = self._database.read("SELECT number, part, chain, final, sigma_px FROM placement ORDER BY number")
-        return [unpack_placement(row) for row in rows]
+    def append_rows(self, rows: Iterable[Row]) -> None:
+        """Add rows of another log, which follow those that are there, as they are and all or nothing."""
+        with self._adding_to_log() as connection:
+            checksum = self._read_history()[1]
+            for row in rows:
+                checksum = row_checksum(row, checksum)
+                _insert(connection, row, checksum)
 
-    def keep_result(self, placements: Iterable[Placement], links: Iterable[LinkEntry], outcome: Outcome) -> None:
-        """Keep the finished mosaic, in the place of the one before, all or nothing."""
-        with self._database.writing() as connection:
-            connection.execute("DELETE FROM placement")
-            connection.execute("DELETE FROM link")
-            rows = [pack_placement(placement) for placement in placements]
-            connection.executemany("INSERT INTO placement VALUES (?, ?, ?, ?, ?)", rows)
-            connection.executemany(
-                "INSERT INTO link VALUES (?, ?, ?, ?, ?, ?)",
-                [
-                    (entry.pair.i, entry.pair.j, entry.state, entry.chi2, entry.weight, entry.residual_px)
-                    for entry in links
-                ],
-            )
-            _write_fact(connection, outcome)
-
-    def stages(self) -> dict[str, float]:
-        """Return the seconds spent in every stage, over all sessions."""
-        return dict(self._database.read("SELECT name, seconds FROM stage ORDER BY rowid"))
-
-    def add_seconds(self, stage: str, seconds: float) -> None:
-        """Add to the time spent in a stage."""
-        with self._database.writing() as connection:
-            connection.execute(
-                "INSERT INTO stage VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET seconds = seconds + excluded.seconds",
-                (stage, seconds),
-            )
+    def problems(self) -> list[str]:
+        """Return what is damaged, one line each; the file's own structure first."""
+        found = super().problems()
+        try:
+            self.history()
+        except DamageError as error:
+            found.append(str(error))
+        return found
 
     def close(self) -> None:
         """Let go of the file."""
         self._database.close()
 
     def _step(self, act: Act, seen_revision: int | None) -> LogEntry:
-        with self._database.writing() as connection:
+        with self._adding_to_log() as connection:
             history = self.history()
             entry = history.undoable if act is Act.UNDO else history.redoable
             self._refuse_if_changed(None, seen_revision)
             if entry is None or entry.pair is None:
                 raise NothingToUndoError(f"there is nothing to {act}")
-            _append(connection, act, entry.pair, time.time())
+            self._append(connection, act, entry.pair, time.time())
             return entry
 
     def _refuse_if_changed(self, pair: Pair | None, seen_revision: int | None) -> None:
@@ -213,15 +183,94 @@ class Store:
         for i, j in changed:
             raise ChangedMeanwhileError(Pair(i, j))
 
+    @contextmanager
+    def _adding_to_log(self) -> Iterator[sqlite3.Connection]:
+        """Make a transaction that adds to the log; the backup follows when it is on disk."""
+        if self._is_backup_behind:
+            self._catch_up()
+        with self._database.writing() as connection:
+            yield connection
+        # The answer is kept, whatever becomes of its copy. Without the copy no further answer is taken.
+        self._is_backup_behind = True
+        with suppress(OutputError):
+            self._catch_up()
 
-def _write_fact(connection: sqlite3.Connection, fact: Fact) -> None:
-    connection.execute("INSERT OR REPLACE INTO fact VALUES (?, ?)", (fact.NAME, pack_fact(fact)))
+    def _catch_up(self) -> None:
+        """Add to the backup what it lacks."""
+        self._backup.catch_up(self._read_log, self.fact(SourceFacts))
+        self._is_backup_behind = False
+
+    def _append(
+        self, connection: sqlite3.Connection, act: Act, pair: Pair, when: float, entry: AnswerEntry | None = None
+    ) -> int:
+        history, checksum = self._read_history()  # no other process writes meanwhile
+        place = history.revision + 1
+        row = pack_log_row(place, act, pair, when, entry)
+        _insert(connection, row, row_checksum(row, checksum))
+        return place
+
+    def _read_history(self) -> tuple[History, bytes]:
+        """Return the log and the checksum of its last entry."""
+        known, checksum = self._known
+        # What was read before stays true: the log is only ever added to.
+        rows = self._read_log(known.revision)
+        if rows:
+            entries = list(known.entries)
+            for *row, stored in rows:
+                entries.append(self._unpack_log_row(row, stored, len(entries) + 1, checksum))
+                checksum = stored
+            try:
+                known = History.of(entries)
+            except SmaltiError as error:
+                raise self._database.damaged(str(error)) from None
+            self._check_frames("an answer", max(entry.pair.j for entry in entries if entry.pair is not None))
+            self._known = known, checksum
+        return known, checksum
+
+    def _check_within(self, pair: Pair) -> None:
+        frames = self._count_frames()
+        if frames:
+            pair.check_within(frames)
+
+    def _read_log(self, after: int) -> list[tuple[Any, ...]]:
+        checksum = "checksum" if self.has_checksums else "NULL"
+        query = f"SELECT {', '.join(LOG_COLUMNS)}, {checksum} FROM log WHERE place > ? ORDER BY place"
+        return self._database.read(query, after)
+
+    def _unpack_log_row(self, row: list[Any], stored: object, place: int, before: bytes) -> LogEntry:
+        if row[0] != place:
+            raise self._database.damaged(f"answer {place}, which is missing,")
+        try:
+            if self.has_checksums and stored != row_checksum(row, before):
+                raise ValueError("another checksum")
+            return unpack_log_row(row)
+        except (ValueError, TypeError):
+            raise self._database.damaged(f"answer {place}{_say_pair(row)}") from None
+
+    def _check_end_of_log(self) -> None:
+        """Notice if entries were lost at the end: SQLite itself counts those that it ever wrote."""
+        query = "SELECT COALESCE(MAX(place), 0), (SELECT MAX(seq) FROM sqlite_sequence WHERE name = 'log') FROM log"
+        [(last, written)] = self._database.read(query)
+        if last != (written or 0):
+            raise self._database.damaged(f"the end of its answers ({last} of {written} are there)")
 
 
-def _append(connection: sqlite3.Connection, act: Act, pair: Pair, when: float, **answer: Cell) -> int:
-    # Only answers are given by the matcher too; all else is a person's.
-    row: dict[str, Cell] = {"act": act, "i": pair.i, "j": pair.j, "author": Author.PERSON, "time": when, **answer}
-    marks = ", ".join("?" * len(row))
-    place = connection.execute(f"INSERT INTO log ({', '.join(row)}) VALUES ({marks})", (*row.values(),)).lastrowid
-    assert place is not None
-    return place
+@contextmanager
+def _closing_on_error(database: Database) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        database.close()
+        raise
+
+
+def _say_pair(row: list[Any]) -> str:
+    try:
+        return f", on pair {unpack_pair(row[2], row[3])},"
+    except ValueError:
+        return ""
+
+
+def _insert(connection: sqlite3.Connection, row: Row, checksum: bytes) -> None:
+    marks = ", ".join("?" * (len(LOG_COLUMNS) + 1))
+    connection.execute(f"INSERT INTO log ({', '.join(LOG_COLUMNS)}, checksum) VALUES ({marks})", (*row, checksum))

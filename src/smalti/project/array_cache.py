@@ -1,42 +1,57 @@
-"""What can be computed again: arrays in files, by name."""
+"""What can be computed again: arrays in files, by name. Each has a checksum, that of its archive."""
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
+from math import prod
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from smalti.errors import OutputError
+from smalti.interchange.regular_files import kind_of
 from smalti.registration.keypoints import Keypoints
 
 FRAMES_IN_MEMORY = 1000
 
 
 class Cache:
-    """A folder of arrays. It may be deleted at any time; what is missing is computed again."""
+    """A folder of arrays. It may be deleted at any time; what is missing or damaged is computed again."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.say: Callable[[str], None] = lambda message: None
+        """Told of damaged files."""
+        self.find_again: Callable[[int], Keypoints] | None = None
+        """Finds the keypoints of a frame whose file is damaged or was deleted meanwhile."""
         self._keypoints: OrderedDict[int, Keypoints] = OrderedDict()
 
     def has_keypoints(self, frame: int) -> bool:
         """Tell whether the keypoints of a frame are there."""
-        return self._keypoints_file(frame).exists()
+        return kind_of(self._keypoints_file(frame), OutputError) == "file"
 
     def keypoints(self, frame: int) -> Keypoints:
         """Return the keypoints of a frame, which must be there; the latest used stay in memory."""
         if frame in self._keypoints:
             self._keypoints.move_to_end(frame)
             return self._keypoints[frame]
-        arrays = self._load(self._keypoints_file(frame))
-        found = Keypoints(arrays["points"], arrays["descriptors"], arrays["strengths"])
-        self._remember(frame, found)
+        path = self._keypoints_file(frame)
+        arrays = self._load(path)
+        if arrays is not None:
+            found = Keypoints(arrays["points"], arrays["descriptors"], arrays["strengths"])
+            self._remember(frame, found)
+            return found
+        if self.find_again is None:
+            raise OutputError(f"{path}: is damaged; run the same smalti build command again")
+        found = self.find_again(frame)
+        self.keep_keypoints(frame, found)
         return found
 
     def keep_keypoints(self, frame: int, keypoints: Keypoints) -> None:
@@ -50,9 +65,10 @@ class Cache:
         self._remember(frame, keypoints)
 
     def array(self, name: str) -> NDArray[np.float64] | None:
-        """Return an array of that name, or None if there is none."""
+        """Return an array of that name, or None if there is none or it is damaged."""
         path = self.folder / f"{name}.npz"
-        return self._load(path)["values"] if path.exists() else None
+        arrays = self._load(path) if kind_of(path, OutputError) == "file" else None
+        return None if arrays is None else arrays["values"]
 
     def keep_array(self, name: str, values: NDArray[np.float64]) -> None:
         """Keep an array under a name."""
@@ -86,10 +102,47 @@ class Cache:
                 f"{path}: cannot be written ({error.strerror}); free disk space or check the permissions"
             ) from None
 
-    def _load(self, path: Path) -> dict[str, NDArray[Any]]:
+    def _load(self, path: Path) -> dict[str, NDArray[Any]] | None:
         try:
-            # Opened here: given a name, numpy leaves a file open that is no archive.
-            with path.open("rb") as file, np.load(file) as arrays:
-                return dict(arrays)
-        except (OSError, EOFError, ValueError, RuntimeError, BadZipFile):
-            raise OutputError(f"{path}: is damaged; delete the folder {self.folder} and build again") from None
+            arrays = read_arrays(path)
+            if path.parent.name == "keypoints":
+                _check_keypoints(arrays)
+            elif arrays.keys() != {"values"}:
+                raise ValueError("other arrays")
+        except (OSError, ValueError):
+            self.say(f"{path}: is damaged; it is computed again")
+            return None
+        return arrays
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Read the arrays of a file by name; raise ValueError where it is damaged. No more is read than the file holds."""
+    try:
+        with path.open("rb") as file, ZipFile(file) as archive:
+            if any(info.compress_type != ZIP_STORED for info in archive.infolist()):
+                raise ValueError("compressed")
+            # The archive compares the checksum of each array.
+            return {name.removesuffix(".npy"): _read_array(archive.read(name)) for name in archive.namelist()}
+    except (EOFError, RuntimeError, NotImplementedError, BadZipFile) as error:
+        raise ValueError(str(error)) from None
+
+
+def _read_array(content: bytes) -> NDArray[Any]:
+    file = io.BytesIO(content)
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError("another format")
+    shape, is_column_first, dtype = np.lib.format.read_array_header_1_0(file)
+    # A small file may claim to hold a huge array.
+    if dtype.hasobject or prod(shape) * dtype.itemsize != len(content) - file.tell():
+        raise ValueError("another size")
+    order = "F" if is_column_first else "C"
+    return np.frombuffer(content, dtype, offset=file.tell()).reshape(shape, order=order).copy()  # type: ignore[call-overload, no-any-return]
+
+
+def _check_keypoints(arrays: dict[str, NDArray[Any]]) -> None:
+    expected = {"points": ((2,), np.float32), "descriptors": ((128,), np.uint8), "strengths": ((), np.float32)}
+    if arrays.keys() != expected.keys():
+        raise ValueError("other arrays")
+    for name, (shape, dtype) in expected.items():
+        if arrays[name].shape != (len(arrays["points"]), *shape) or arrays[name].dtype != dtype:
+            raise ValueError("other arrays")

@@ -1,38 +1,37 @@
-"""The connection to a project's SQLite file, its tables, and how entries and arrays are packed."""
+"""The connection to a project's SQLite file: to write to it, or only to read it, on read-only media too."""
 
 from __future__ import annotations
 
-import base64
+import os
+import shutil
 import sqlite3
+import tempfile
 import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-import cv2
-import numpy as np
-from numpy.typing import NDArray
-
-from smalti.errors import OutputError, ProjectError
-from smalti.geometry.linear_maps import square
-from smalti.project.entries import Act, AnswerEntry, LogEntry, Placement, Role
-from smalti.records import Answer, Author, Landmarks, Pair, Verdict
-
-Cell: TypeAlias = str | int | float | bytes | None
-"""A value in a table."""
+from smalti.errors import DamageError, OutputError, ProjectError
 
 PATIENCE_SECONDS = 10.0
 """How long to wait while another process writes."""
+
+LONGEST_CELL = 2**28
+"""Bytes. A mask of the largest frames fits; a file that claims more is not read into memory."""
+
+BACKUP_NAME = "answers.jsonl"
+"""The readable copy of the answers, beside the database."""
 
 
 class Database:
     """An open SQLite file. Threads may share it; other processes may have it open too."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
-        self._connection = _connect(path)
+        self.is_read_only = read_only
+        self._connection = _connect_to_read(path) if read_only else _connect_to_write(path)
         # A project that is dropped without being closed must not leave its file open.
         self._close = weakref.finalize(self, self._connection.close)
         self._close.atexit = False  # a thread may still write when the program ends
@@ -50,11 +49,26 @@ class Database:
                 raise _refusal(self.path, error) from None
 
     @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Let all that is read within be of one moment, whatever others write meanwhile."""
+        with self._lock:
+            if self._connection.in_transaction:
+                yield
+                return
+            self.read("BEGIN")
+            try:
+                yield
+            finally:
+                self._connection.rollback()
+
+    @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Make a transaction of what is done within: on disk at the end, undone by any error.
 
         No other process writes from its first line on, so what is read within stays true.
         """
+        if self.is_read_only:
+            raise OutputError(f"{self.path}: was opened only to read; open the project with to_write=True")
         with self._lock:
             try:
                 with self._connection:
@@ -69,9 +83,14 @@ class Database:
             except sqlite3.DatabaseError as error:
                 raise _refusal(self.path, error) from None
 
-    def damaged(self) -> ProjectError:
-        """Return the error of a file that does not hold what it should."""
-        return _damaged(self.path)
+    def damaged(self, what: str = "", *, again: bool = False) -> DamageError:
+        """Return the error of a file that does not hold what was written.
+
+        `what` names what is affected; without it the whole file is. `again` says that a build computes it again.
+        """
+        if again:
+            return DamageError(f"{self.path}: {what} is damaged; run the same smalti build again to compute it again")
+        return DamageError(f"{self.path}: {what} is damaged; {_remedy(self.path)}") if what else _damaged(self.path)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -79,154 +98,84 @@ class Database:
             self._close()
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def is_writable(path: Path) -> bool:
+    """Tell whether a file, there or not yet, can be written in its folder. Root is told of read-only disks too."""
+    return os.access(path.parent, os.W_OK | os.X_OK) and (not path.exists() or os.access(path, os.W_OK))
+
+
+def _connect(address: str, path: Path, *pragmas: str, is_uri: bool = False) -> sqlite3.Connection:
     with ExitStack() as stack:
         try:
             # Without an isolation level transactions begin where `writing` says, and nowhere else.
-            connection = sqlite3.connect(path, timeout=PATIENCE_SECONDS, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(
+                address, timeout=PATIENCE_SECONDS, isolation_level=None, check_same_thread=False, uri=is_uri
+            )
             stack.callback(connection.close)
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
+            # The file may come from anywhere: nothing in it is run, and no length in it is believed.
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_CELL)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA cell_size_check = ON")
+            for pragma in pragmas:
+                connection.execute(f"PRAGMA {pragma}")
         except sqlite3.DatabaseError as error:
             raise _refusal(path, error) from None
         stack.pop_all()
     return connection
 
 
+def _connect_to_write(path: Path) -> sqlite3.Connection:
+    return _connect(str(path), path, "journal_mode = WAL", "synchronous = FULL")
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    if is_writable(path):
+        # Opened like any other, so that whoever closes it last tidies up.
+        return _connect(str(path), path, "query_only = ON")
+    unfinished = [one for one in _beside(path) if one.exists() and one.stat().st_size]
+    if not unfinished:
+        return _connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", path, is_uri=True)
+    # SQLite would ignore the answers in these files where it cannot write. It reads them all from a copy.
+    folder = Path(tempfile.mkdtemp(prefix="smalti-"))
+    try:
+        for one in (path, *unfinished):
+            shutil.copyfile(one, folder / one.name)
+        connection = _connect(str(folder / path.name), path, "query_only = ON")
+        # SQLite has opened all of the copy after this, which needs no name any more.
+        connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchall()
+    except OSError as error:
+        raise ProjectError(f"{path}: cannot be copied to {folder} ({error.strerror}); free disk space there") from None
+    except sqlite3.DatabaseError as error:
+        raise _refusal(path, error) from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return connection
+
+
+def _beside(path: Path) -> list[Path]:
+    return [path.with_name(path.name + suffix) for suffix in ("-wal", "-journal")]
+
+
+_NO_ENTRY = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH}
+
+
 def _refusal(path: Path, error: sqlite3.DatabaseError) -> ProjectError:
     # The low byte is the kind of an error, and errors of Python's own have none.
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+    kind = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if kind == sqlite3.SQLITE_BUSY:
         return ProjectError(f"{path}: another process is using it; try again")
+    if kind in _NO_ENTRY:
+        return ProjectError(f"{path}: cannot be opened ({error}); check the permissions")
+    if kind == sqlite3.SQLITE_IOERR:
+        return ProjectError(f"{path}: cannot be read ({error}); check the disk")
     return _damaged(path, f" ({error})")
 
 
-def _damaged(path: Path, why: str = "") -> ProjectError:
-    return ProjectError(f"{path}: is damaged or not a project file{why}; restore it, or build again")
+def _damaged(path: Path, why: str = "") -> DamageError:
+    return DamageError(f"{path}: is damaged or not a project file{why}; {_remedy(path)}")
 
 
-VERSION = 4
-
-LOG = (
-    """CREATE TABLE log (
-    place INTEGER PRIMARY KEY AUTOINCREMENT, act TEXT NOT NULL, i INTEGER NOT NULL, j INTEGER NOT NULL, role TEXT,
-    verdict TEXT, reason TEXT, landmarks BLOB, author TEXT NOT NULL, details TEXT, seconds REAL, time REAL NOT NULL)""",
-    # The file itself sees to it that nothing that was said is ever lost, whoever opens it.
-    """CREATE TRIGGER log_keeps_its_lines BEFORE UPDATE ON log
-    BEGIN SELECT RAISE(ABORT, 'the log is only ever added to'); END""",
-    """CREATE TRIGGER log_loses_no_line BEFORE DELETE ON log
-    BEGIN SELECT RAISE(ABORT, 'the log is only ever added to'); END""",
-)
-"""Statements that make the log of answers. What can be null is filled for a give only."""
-
-_TABLES = (
-    "CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "CREATE TABLE frame (number INTEGER PRIMARY KEY, label TEXT NOT NULL, reason TEXT NOT NULL)",
-    *LOG,
-    """CREATE TABLE link (
-    i INTEGER NOT NULL, j INTEGER NOT NULL, state TEXT NOT NULL, chi2 REAL NOT NULL, weight REAL NOT NULL,
-    residual_px REAL NOT NULL, PRIMARY KEY (i, j))""",
-    """CREATE TABLE placement (
-    number INTEGER PRIMARY KEY, part INTEGER NOT NULL, chain BLOB NOT NULL, final BLOB NOT NULL,
-    sigma_px REAL NOT NULL)""",
-    "CREATE TABLE stage (name TEXT PRIMARY KEY, seconds REAL NOT NULL)",
-)
-
-
-def check_version(database: Database) -> None:
-    """Refuse a file of another format."""
-    rows = database.read("SELECT value FROM fact WHERE name = 'version'")
-    try:
-        version = int(rows[0][0])
-    except (LookupError, ValueError, TypeError):
-        raise database.damaged() from None
-    if version == VERSION:
-        return
-    if version > VERSION:
-        raise ProjectError(
-            f"{database.path}: was written by a newer Smalti (format {version}, this one knows {VERSION}); "
-            "update Smalti"
-        )
-    raise ProjectError(
-        f"{database.path}: was written by a development version before 0.2.0 (format {version}, this one knows "
-        f"{VERSION}); build it again into another folder, or open it with the version that wrote it"
-    )
-
-
-def make_tables(database: Database) -> None:
-    """Make the tables of a file that has none."""
-    with database.writing() as connection:
-        # One transaction: a file that has tables has its version too.
-        if connection.execute("SELECT name FROM sqlite_master").fetchone() is None:
-            for statement in _TABLES:
-                connection.execute(statement)
-            connection.execute("INSERT INTO fact VALUES ('version', ?)", (str(VERSION),))
-
-
-LOG_COLUMNS = "place, act, i, j, role, verdict, reason, landmarks, author, details, seconds, time"
-
-
-def unpack_log_entry(row: tuple[Any, ...]) -> LogEntry:
-    """Return the entry of a row of LOG_COLUMNS."""
-    place, act, i, j, role, verdict, reason, landmarks, author, details, seconds, time = row
-    pair = Pair(i, j)
-    if Act(act) is not Act.GIVE:
-        return LogEntry(place, Act(act), pair, None)
-    kept = None
-    if landmarks is not None:
-        numbers = _unpack(landmarks, (-1, 5))
-        kept = Landmarks(pair, numbers[:, :2], numbers[:, 2:4], numbers[:, 4])
-    answer = Answer(pair, Verdict(verdict), kept, reason, Author(author))
-    return LogEntry(place, Act.GIVE, pair, AnswerEntry(answer, Role(role), seconds, details, place, time))
-
-
-def pack_answer(entry: AnswerEntry) -> dict[str, Cell]:
-    """Return what an answer says, by the columns of the log."""
-    answer = entry.answer
-    return {
-        "role": entry.role,
-        "verdict": answer.verdict,
-        "reason": answer.reason,
-        "landmarks": None if answer.landmarks is None else _pack_landmarks(answer.landmarks),
-        "author": answer.author,
-        "details": entry.details,
-        "seconds": entry.seconds,
-    }
-
-
-def unpack_placement(row: tuple[Any, ...]) -> Placement:
-    """Return the placement of a row of its table."""
-    number, part, chain, final, sigma_px = row
-    # A Smalti of before kept two rows of the chain's maps: the third was always (0, 0, 1).
-    by_chain = square(_unpack(chain, (2, 3))) if len(chain) == 48 else _unpack(chain, (3, 3))
-    return Placement(number, part, by_chain, _unpack(final, (3, 3)), sigma_px)
-
-
-def pack_placement(placement: Placement) -> tuple[Cell, ...]:
-    """Return the row of a placement."""
-    maps = map(_pack, (placement.chain, placement.final))
-    return (placement.number, placement.part, *maps, placement.sigma_px)
-
-
-def pack_mask(mask: NDArray[np.bool_]) -> str:
-    """Return a mask (h, w) as text."""
-    _, image = cv2.imencode(".png", mask.astype(np.uint8) * 255)
-    return base64.b64encode(image.tobytes()).decode()
-
-
-def unpack_mask(packed: str) -> NDArray[np.bool_]:
-    """Return the mask (h, w) of a text."""
-    image = cv2.imdecode(np.frombuffer(base64.b64decode(packed), dtype=np.uint8), cv2.IMREAD_GRAYSCALE)
-    return np.asarray(image) > 0
-
-
-def _pack_landmarks(landmarks: Landmarks) -> bytes:
-    sigma = np.broadcast_to(np.asarray(landmarks.sigma), (len(landmarks),))
-    return _pack(np.column_stack([landmarks.points_i, landmarks.points_j, sigma]))
-
-
-def _pack(numbers: NDArray[np.float64]) -> bytes:
-    return np.ascontiguousarray(numbers, dtype="<f8").tobytes()
-
-
-def _unpack(packed: bytes, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    return np.frombuffer(packed, dtype="<f8").reshape(shape).astype(np.float64)
+def _remedy(path: Path) -> str:
+    backup = path.with_name(BACKUP_NAME)
+    instead = f"make a new project of its answers: smalti import NEW {backup}" if backup.exists() else "build again"
+    return f"restore the file from a backup, or {instead}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from smalti.errors import SmaltiError
 from smalti.frames.source_settings import SourceSettings
@@ -15,6 +15,16 @@ from smalti.records import Pair
 
 Method = Literal["smalti", "paper"]
 Registration = Literal["auto", "keypoints", "dense"]
+
+Side = Annotated[int, Field(ge=1, le=100_000)]
+"""Of a frame, px."""
+
+Number = Annotated[int, Field(ge=0, le=10_000_000)]
+"""Of a frame or an entry."""
+
+Text = Annotated[str, Field(max_length=10_000)]
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+Distortion = Annotated[float, Field(ge=-100.0, le=100.0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +39,9 @@ class Binding:
     """The settings that must be the same for a build to be resumed."""
 
     source: SourceSettings
-    mask: str  # "auto", "none", or the path of an image
+    mask: Text  # "auto", "none", or the path of an image
     seed: int
-    matcher: str  # the name of the user's own matcher, or "keypoints"
+    matcher: Text  # the name of the user's own matcher, or "keypoints"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +50,29 @@ class SourceFacts(Fact):
 
     NAME: ClassVar[str] = "source"
 
-    location: str | list[str]
-    fingerprint: str
-    width: int  # of a frame, px
-    height: int
+    location: Text | list[Text]
+    fingerprint: Text  # of samples of the files; `SourceDigests` are of all their bytes
+    width: Side
+    height: Side
     binding: Binding
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDigests(Fact):
+    """The digest of every file of the source, in the order of the frames, as they were when the frames were read."""
+
+    NAME: ClassVar[str] = "content of the source"
+
+    files: tuple[tuple[Text, Digest], ...]  # name and digest
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveredDigests(Fact):
+    """The digest of every file that was delivered, by its name in the project's folder."""
+
+    NAME: ClassVar[str] = "delivered files"
+
+    files: dict[Text, Digest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +127,13 @@ class Outcome(Fact):
 
     NAME: ClassVar[str] = "outcome"
 
-    finished_after: int  # the revision of the log that the mosaic was computed from
+    finished_after: Number  # the revision of the log that the mosaic was computed from
     method: Method
     family: str  # of the maps
-    references: tuple[int, ...]  # a frame a part
+    references: tuple[Number, ...]  # a frame a part
     breaks: tuple[Pair, ...]  # consecutive frames that the chain does not join
     unjoined: tuple[Pair, ...]  # those that nothing joins
-    lens: tuple[float, float] | None  # k₁ and k₂; None without distortion
+    lens: tuple[Distortion, Distortion] | None  # k₁ and k₂; None without distortion
     stopped: str  # the reason why no more questions were asked
     noise: Noise
     camera: dict[str, float | None] | None  # deviations of the motion prior; None for the paper's method

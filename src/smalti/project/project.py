@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
@@ -14,21 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.engine.link_confirmation import unconfirmed_frames
-from smalti.errors import ProjectError
+from smalti.errors import ProjectError, TableError
 from smalti.frames.source import FrameSource, open_source
 from smalti.geometry.homographies import project_points
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.georeference.georeferencing import Georeference, fit_georeference
 from smalti.georeference.positions import read_positions
-from smalti.interchange.landmarks_csv import read_landmarks
+from smalti.interchange.landmarks_csv import FrameSize, read_landmarks
+from smalti.interchange.regular_files import kind_of
 from smalti.notebook_html import draw_card, say_answers, say_error, shrink
 from smalti.project.answer_store import FILE_NAME, Store
 from smalti.project.array_cache import Cache
-from smalti.project.database import pack_mask, unpack_mask
+from smalti.project.database import is_writable
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
 from smalti.project.evaluation import Evaluation, evaluate
 from smalti.project.facts import Binding, FieldOfView, Outcome, RegistrationFacts, SourceFacts
+from smalti.project.packing import pack_mask, unpack_mask
 from smalti.project.project_info import ChainCounts, FrameCounts, LensNumbers, ProjectInfo
 from smalti.project.project_lock import ProjectLock, make_folder
 from smalti.records import Verdict
@@ -50,12 +53,16 @@ class Project:
         self._moved_to = source
 
     @classmethod
-    def open(cls, folder: str | Path, *, source: str | Path | None = None) -> Project:
-        """Open the project in a folder; `source` says where its frames are now, if they were moved."""
+    def open(cls, folder: str | Path, *, source: str | Path | None = None, to_write: bool = False) -> Project:
+        """Open the project in a folder, to look at it; `source` says where its frames are now, if they were moved.
+
+        It may lie where nothing can be written. `to_write` is for those who add answers; they lock it first.
+        """
         folder = Path(folder)
-        if not folder.is_dir():
+        if kind_of(folder, ProjectError) != "folder":
             raise ProjectError(f"{folder}: no such project; build one with: smalti build INPUT -o {folder}")
-        return cls(folder, Store.open(folder / FILE_NAME), None if source is None else str(source))
+        store = Store.open(folder / FILE_NAME, read_only=not to_write)
+        return cls(folder, store, None if source is None else str(source))
 
     @classmethod
     def begin(
@@ -89,12 +96,21 @@ class Project:
         """The frames, opened when first needed."""
         facts = self.source_facts
         source = open_source(self._moved_to or facts.location, facts.binding.source)
-        if source.fingerprint != facts.fingerprint:
+        if (source.fingerprint, source.width, source.height) != (facts.fingerprint, facts.width, facts.height):
             source.close()
             raise ProjectError(
                 f"{source.path}: is not the source that {self.folder} was built from; give that one with --source"
             )
         return source
+
+    @property
+    def source_exists(self) -> bool:
+        """Whether there is something at the place of the frames; a pattern counts if its folder is there."""
+        location = self._moved_to or self.source_facts.location
+        return all(
+            Path(one).exists() or ("*" in one and Path(one).parent.exists())
+            for one in ([location] if isinstance(location, str) else location)
+        )
 
     @property
     def source_facts(self) -> SourceFacts:
@@ -109,6 +125,10 @@ class Project:
             raise ProjectError(
                 f"{self.folder}: the build is not finished; run the same smalti build command again, or press stop "
                 "here in the page"
+            )
+        if not {placement.number for placement in self.placements}.issuperset(outcome.references):
+            raise ProjectError(
+                f"{self.folder}: its reference frame lies on no mosaic; run the same smalti build command again"
             )
         return outcome
 
@@ -138,7 +158,14 @@ class Project:
     def mask(self) -> NDArray[np.bool_] | None:
         """Where the frames show the scene (h, w), None for everywhere."""
         field = self.store.fact(FieldOfView)
-        return None if field is None or field.mask is None else unpack_mask(field.mask)
+        if field is None or field.mask is None:
+            return None
+        try:
+            return unpack_mask(field.mask, self.width, self.height)
+        except ValueError as error:
+            raise ProjectError(
+                f"{self.folder}: holds {error}; run the same smalti build command again to find the field of view"
+            ) from None
 
     def keep_mask(self, mask: NDArray[np.bool_] | None) -> None:
         """Keep the mask."""
@@ -203,8 +230,26 @@ class Project:
         """How many mosaics there are; more than one where the sequence could not be joined."""
         return len({placement.part for placement in self.placements})
 
-    def mosaic(self, part: int = 0, *, memory_bytes: int = DEFAULT_MEMORY) -> Mosaic:
-        """Return a mosaic, to be rendered; part 0 is the largest."""
+    @property
+    def is_writable(self) -> bool:
+        """Whether files can be written in the folder; on read-only media they cannot."""
+        return is_writable(self.folder / FILE_NAME)
+
+    def mosaic(
+        self,
+        part: int = 0,
+        *,
+        memory_bytes: int = DEFAULT_MEMORY,
+        folder: Path | None = None,
+        say: Callable[[str], None] = lambda message: None,
+    ) -> Mosaic:
+        """Return a mosaic, to be rendered; part 0 is the largest.
+
+        Working files go to `folder`, by default to the project's cache, or where that cannot be written to the
+        system's folder of temporary files. `say` is told of damaged ones.
+        """
+        if folder is None and self.is_writable:
+            folder = self.cache.folder / "rendering"
         placed = [placement for placement in self.placements if placement.part == part]
         if not placed:
             parts = self.parts
@@ -219,7 +264,8 @@ class Project:
             lens=self.lens,
             sigma_px={placement.number: placement.sigma_px for placement in placed},
             memory_bytes=memory_bytes,
-            folder=self.cache.folder / "rendering",
+            folder=folder,
+            say=say,
         )
 
     def georeference(self, positions: str | Path, part: int = 0) -> Georeference:
@@ -236,7 +282,11 @@ class Project:
     def evaluate(self, landmarks: str | Path) -> Evaluation:
         """Hold landmarks of a CSV file against the mosaic."""
         path = Path(landmarks)
-        records = read_landmarks(path)
+        records = read_landmarks(
+            path, frames=FrameSize(self.width, self.height, self.source_facts.binding.source.max_size)
+        )
+        if not records:
+            raise TableError(f"{path}: holds no landmarks; give a row for each")
         for record in records:
             if record.pair.j >= len(self.frames):
                 raise ProjectError(

@@ -11,7 +11,9 @@ from typing import Self
 
 from smalti.errors import OutputError, ProjectError
 from smalti.interchange.atomic_files import naming, sync_folder
+from smalti.interchange.regular_files import kind_of, reading
 from smalti.project.answer_store import FILE_NAME
+from smalti.project.database import BACKUP_NAME, is_writable
 
 if sys.platform != "win32":
     import fcntl
@@ -117,20 +119,32 @@ def _let_go(descriptor: int, path: Path, owner: int) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder for a project, or refuse one that holds something else."""
-    if folder.exists() and not folder.is_dir():
+    """Make a folder for a project, or refuse one that holds something else or cannot be written."""
+    kind = kind_of(folder, OutputError)
+    if kind == "file":
         raise OutputError(f"{folder}: is a file, name a folder")
-    names = {file.name for file in folder.iterdir()} if folder.is_dir() else set()
-    # Whoever was killed as it began leaves nothing but its lock; a power loss may leave SQLite's journal too.
-    if any(name != LOCK_NAME and not name.startswith(FILE_NAME) for name in names) and FILE_NAME not in names:
-        raise OutputError(f"{folder}: is not empty and not a project, name another folder")
-    # A power loss must not take the folder and the first answers with it. A folder that is there may be as new: whoever
-    # made it may have been killed before it was synced.
-    place = folder.absolute()
-    unsynced = [place, *(parent for parent in place.parents if not parent.exists())]
+    with reading(folder, OutputError):
+        names = {file.name for file in folder.iterdir()} if kind == "folder" else set()
     try:
+        # A power loss must not take the folder and the first answers with it. A folder that is there may be as new:
+        # whoever made it may have been killed before it was synced.
+        place = folder.absolute()
+        unsynced = [place, *(parent for parent in place.parents if not parent.exists())]
         folder.mkdir(parents=True, exist_ok=True)
         for one in unsynced:
             sync_folder(one.parent)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be made ({error.strerror}), name another folder") from None
+    if FILE_NAME in names:
+        if not is_writable(folder / FILE_NAME):
+            raise OutputError(
+                f"{folder}: cannot be written, and build and annotate add to a project; copy it to a writable folder"
+            )
+    elif BACKUP_NAME in names:
+        raise OutputError(
+            f"{folder}: {FILE_NAME} is missing; make a new project of its answers with: smalti import NEW "
+            f"{folder / BACKUP_NAME}"
+        )
+    # Whoever was killed as it began leaves nothing but its lock; a power loss may leave SQLite's journal too.
+    elif any(name != LOCK_NAME and not name.startswith(FILE_NAME) for name in names):
+        raise OutputError(f"{folder}: is not empty and not a project, name another folder")

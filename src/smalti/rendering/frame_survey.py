@@ -16,6 +16,7 @@ from scipy.spatial import cKDTree
 from smalti.geometry.homographies import project_points
 from smalti.geometry.outline import Outline
 from smalti.interchange.atomic_files import naming
+from smalti.interchange.checksums import CHECKSUM_BYTES, checksum_of
 from smalti.rendering.frame_cache import FrameReader, read_exactly, write_all
 
 LONGER_SIDE = 128
@@ -26,9 +27,10 @@ SHARPNESS = 3
 
 
 class Survey:
-    """Reduced frames in a file, four bytes a cell: red, green, blue, amount of fine detail.
+    """Reduced frames in a file, four bytes a cell: red, green, blue, amount of fine detail; then a checksum.
 
-    The file grows frame by frame. Frames that an interrupted run has stored are not read again.
+    The file grows frame by frame. Frames that an interrupted run has stored are not read again, unless they are
+    damaged.
     """
 
     def __init__(self, folder: Path, numbers: list[int], width: int, height: int) -> None:
@@ -36,17 +38,29 @@ class Survey:
         self.cell = cell_of(width, height)
         """Side of a cell in frame pixels."""
         self.columns, self.rows = -(-width // self.cell), -(-height // self.cell)
-        chosen = hashlib.sha256(repr((numbers, width, height, self.cell)).encode()).hexdigest()[:16]
-        self._path = folder / f"survey-{chosen}.bin"
+        chosen = hashlib.sha256(repr((numbers, width, height, self.cell, CHECKSUM_BYTES)).encode()).hexdigest()[:16]
+        # The size of a record is in the name, so that whoever looks for damage needs nothing else.
+        self._path = folder / f"survey-{chosen}-{self._record}.bin"
         self._numbers = numbers
 
     @property
     def _record(self) -> int:
-        return self.columns * self.rows * 4
+        return self.columns * self.rows * 4 + CHECKSUM_BYTES
 
-    def read_frames(self, frames: FrameReader, on_frame: Callable[[], None] = lambda: None) -> None:
-        """Read and reduce the frames that are not yet stored."""
-        done = min(self._path.stat().st_size // self._record if self._path.exists() else 0, len(self._numbers))
+    def read_frames(
+        self,
+        frames: FrameReader,
+        on_frame: Callable[[], None] = lambda: None,
+        say: Callable[[str], None] = lambda message: None,
+    ) -> None:
+        """Read and reduce the frames that are not yet stored. A damaged one and those after it are read again."""
+        with naming(self._path):
+            stored = self._path.stat().st_size // self._record if self._path.exists() else 0
+            stored = min(stored, len(self._numbers))
+            done = count_whole_records(self._path, self._record) if stored else 0
+        if done < stored:
+            say(f"{self._path}: is damaged; frames are read again")
+        done = min(done, stored)
         for _ in range(done):
             on_frame()
         with naming(self._path):
@@ -57,7 +71,9 @@ class Survey:
             file.seek(done * self._record)
             for _, frame in read_exactly(frames, self._numbers[done:], (self.height, self.width, 3)):
                 with naming(self._path):
-                    write_all(file.fileno(), self.reduce(frame), file.tell())
+                    reduced = self.reduce(frame).tobytes()
+                    record = np.frombuffer(reduced + checksum_of(reduced), dtype=np.uint8)
+                    write_all(file.fileno(), record, file.tell())
                     file.seek(0, os.SEEK_END)
                 on_frame()
 
@@ -91,6 +107,17 @@ class Survey:
         step = 1.0 / self.cell
         shift = (step - 1) / 2
         return np.array([[step, 0.0, shift], [0.0, step, shift], [0.0, 0.0, 1.0]])
+
+
+def count_whole_records(path: Path, record: int) -> int:
+    """Return how many records of that many bytes, from the first on, are as they were written."""
+    count = 0
+    with path.open("rb") as file:
+        while len(stored := file.read(record)) == record:
+            if stored[-CHECKSUM_BYTES:] != checksum_of(stored[:-CHECKSUM_BYTES]):
+                break
+            count += 1
+    return count
 
 
 def cell_of(width: int, height: int) -> int:

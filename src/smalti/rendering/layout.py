@@ -41,6 +41,7 @@ class Layout:
         sigma_px: Mapping[int, float],
         folder: Path | None,
         lens: Lens | None = None,
+        say: Callable[[str], None] = lambda message: None,
     ) -> None:
         self.numbers = sorted(mosaic_from_frame)
         for number in self.numbers:
@@ -65,6 +66,7 @@ class Layout:
         if folder is None:
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._frames = frames
+        self.say = say
         self._plan: RenderPlan | None = None
         self._last_patchwork: tuple[tuple[Canvas, bool], Patchwork] | None = None
 
@@ -89,6 +91,7 @@ class Layout:
                 self.sigma_px,
                 self.folder,
                 on_frame,
+                self.say,
             )
         else:
             for _ in self.numbers:
@@ -160,11 +163,12 @@ def make_render_plan(
     sigma_px: NDArray[np.float64],
     folder: Path,
     on_frame: Callable[[], None],
+    say: Callable[[str], None],
 ) -> RenderPlan:
     """Read every frame once, and compare frames that show the same part of the scene."""
     height, width = mask.shape
     survey = Survey(folder, numbers, width, height)
-    survey.read_frames(frames, on_frame)
+    survey.read_frames(frames, on_frame, say)
     pairs = find_neighbours(mosaic_from_frame, lens.outline)
     valid = valid_cells(mask, survey)
     comparison = compare(survey, mosaic_from_frame, lens, pairs, valid)

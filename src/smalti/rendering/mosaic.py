@@ -40,6 +40,7 @@ OnProgress = Callable[[int, int], None]
 MAP_ROWS = 256
 DEFAULT_MEMORY = 2**30
 LEAST_MEMORY = 2**29
+MOST_MEMORY = 2**40
 
 LARGEST_SHOWN = 200_000_000
 """Pixels of all frames together: a notebook shows a picture of such a mosaic, and only the size of a larger one."""
@@ -63,17 +64,20 @@ class Mosaic:
         sigma_px: Mapping[int, float] | None = None,
         memory_bytes: int = DEFAULT_MEMORY,
         folder: Path | None = None,
+        say: Callable[[str], None] = lambda message: None,
     ) -> None:
         """Take frames of one size, a map (3, 3) for each frame to draw, and the mask (h, w) of valid frame pixels.
 
         The maps take undistorted pixels. `lens` maps these to distorted pixels; without a lens both are the same.
         `sigma_px` is the position uncertainty of each frame; certain frames are preferred. `folder` keeps intermediate
         results, so that an interrupted rendering can go on. It must belong to these frames alone. Without a folder the
-        results are lost.
+        results are lost. `say` is told of damaged ones, which are computed again.
         """
-        if memory_bytes < LEAST_MEMORY:
-            raise UsageError(f"memory {memory_bytes // 2**20} MB: give at least {LEAST_MEMORY // 2**20}")
-        self._layout = Layout(frames, mosaic_from_frame, width, height, mask, sigma_px or {}, folder, lens)
+        if not LEAST_MEMORY <= memory_bytes <= MOST_MEMORY:
+            raise UsageError(
+                f"memory {memory_bytes // 2**20} MB: give {LEAST_MEMORY // 2**20} to {MOST_MEMORY // 2**20}"
+            )
+        self._layout = Layout(frames, mosaic_from_frame, width, height, mask, sigma_px or {}, folder, lens, say)
         self._budget = MemoryBudget.within(memory_bytes)
 
     def canvas(self, scale: float = 1.0) -> Canvas:
@@ -200,7 +204,7 @@ class Mosaic:
             return Bands(window.width, window.height, tiling.rows, scheduler.paint(steps.count))
         steps.count(tiling.across * len(checkpoint))
         shapes = [(band.height, band.width, 4) for band in window.tiles(window.width, tiling.rows)]
-        pixels = checkpoint.resume(shapes, lambda first: scheduler.paint(steps.count, first))
+        pixels = checkpoint.resume(shapes, lambda first: scheduler.paint(steps.count, first), layout.say)
         return Bands(window.width, window.height, tiling.rows, pixels)
 
     def _checkpoint(self, canvas: Canvas, window: Window, blend: Blend, even_light: bool) -> Checkpoint | None:
@@ -239,7 +243,7 @@ class _Steps:
 
     def count(self, steps: int = 1) -> None:
         """Count more finished steps."""
-        self.done += steps
+        self.done = min(self.done + steps, self.total)  # damaged bands are counted twice
         self._on_progress(self.done, self.total)
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.interchange.atomic_files import move_into_place, naming
+from smalti.interchange.atomic_files import naming
+from smalti.interchange.checksums import seal, unseal
 from smalti.rendering.blends.tile_painting import Painting, Technique
 from smalti.rendering.canvas import Window
 from smalti.rendering.frame_cache import FrameCache, FramePyramid
@@ -173,12 +174,23 @@ class Checkpoint:
         return count
 
     def resume(
-        self, shapes: Sequence[tuple[int, int, int]], paint: Callable[[int], Iterator[NDArray[np.uint8]]]
+        self,
+        shapes: Sequence[tuple[int, int, int]],
+        paint: Callable[[int], Iterator[NDArray[np.uint8]]],
+        say: Callable[[str], None] = lambda message: None,
     ) -> Iterator[NDArray[np.uint8]]:
-        """Yield the stored bands, then those that `paint` makes from a band number on; store each before that."""
-        done = len(self)
-        for number in range(done):
-            yield _unpack(self._path(number).read_bytes(), shapes[number])
+        """Yield the stored bands, then those that `paint` makes from a band number on; store each before that.
+
+        A damaged band and those after it are painted again.
+        """
+        done = 0
+        for number in range(len(self)):
+            packed = unseal(self._path(number).read_bytes())
+            if packed is None:
+                say(f"{self._path(number)}: is damaged; it is rendered again")
+                break
+            yield _unpack(packed, shapes[number])
+            done += 1
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             for number, band in enumerate(paint(done), start=done):
                 self._keep(number, list(pool.map(_deflate, np.array_split(band, PIECES))))
@@ -193,11 +205,8 @@ class Checkpoint:
         part = path.with_suffix(".part")
         with naming(path):
             self._folder.mkdir(parents=True, exist_ok=True)
-            with part.open("wb") as file:
-                for piece in pieces:
-                    file.write(struct.pack("<Q", len(piece)))
-                    file.write(piece)
-            move_into_place(part, path)
+            part.write_bytes(seal(b"".join(struct.pack("<Q", len(piece)) + piece for piece in pieces)))
+            part.replace(path)
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:06d}.z"
