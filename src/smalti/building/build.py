@@ -165,7 +165,7 @@ def _check_storable(path: str) -> None:
     try:
         path.encode()
     except UnicodeEncodeError:
-        raise InputError(f"{path}: its name is not UTF-8 text; rename it, or give its folder") from None
+        raise InputError(f"{path}: its name is not UTF-8 text; rename it") from None
 
 
 def _name(matcher: Matcher) -> str:
