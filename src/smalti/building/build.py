@@ -12,6 +12,7 @@ from smalti.agents.matcher import Matcher
 from smalti.building.build_settings import BuildSettings
 from smalti.building.delivery import deliver
 from smalti.building.preparation import Preparation, prepare, timed
+from smalti.building.source_questions import usable
 from smalti.errors import InputError, OutputError
 from smalti.frames.source import check_frame_size, open_source
 from smalti.frames.source_settings import SourceSettings
@@ -146,9 +147,9 @@ def _ask(project: Project, preparation: Preparation, asker: str, progress: Progr
     batch = max(1, loop.frames // FRAMES_PER_QUESTION)
     with progress.stage("asking", loop.stop_rule.budget or 0) as step:
         for answer in before if shared else ():
-            loop = loop.record(answer)
+            loop = loop.record(usable(answer, loop.link_of))
             step()
-        for state in loop.run(questions.asking(Role.LOOP), batch):
+        for state in loop.run(questions.asking(Role.LOOP, loop.link_of), batch):
             loop = state
             step()
     return loop
