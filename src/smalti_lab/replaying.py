@@ -15,7 +15,7 @@ from smalti.agents.agent import Agent
 from smalti.building.chain import register_chain
 from smalti.building.matcher_choice import PIXELS
 from smalti.building.preparation import LONGEST_BASELINE
-from smalti.building.source_questions import Questions
+from smalti.building.source_questions import Questions, usable
 from smalti.errors import ProjectError, UsageError
 from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.homographies import PROJECTIVE, apply_map, family_named
@@ -199,7 +199,10 @@ def recollect(project: Project) -> Recollection:
         family=PROJECTIVE if outcome is None else family_named(outcome.family),
         only=as_numbers(answer.pair for answer in answers),
     )
-    return Recollection(numbers, start, WeightedSignatures(appearance), answers, questions.asking(Role.LOOP))
+    answers = tuple(usable(answer, start.link_of) for answer in answers)
+    return Recollection(
+        numbers, start, WeightedSignatures(appearance), answers, questions.asking(Role.LOOP, start.link_of)
+    )
 
 
 @dataclass(frozen=True, slots=True)

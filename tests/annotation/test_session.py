@@ -29,7 +29,7 @@ from smalti.progress import Silence
 from smalti.project.answer_store import Store
 from smalti.project.entries import Act, AnswerEntry, FrameEntry, LinkState, Role, number_usable
 from smalti.project.project import Project
-from smalti.records import Answer, Author, Pair, Verdict
+from smalti.records import Answer, Author, Landmarks, Pair, Verdict
 from smalti_lab.experiments.worlds import OUTLINE, raster
 from tests.annotation.people import (
     answer,
@@ -169,6 +169,15 @@ def test_landmarks_that_no_camera_makes_are_explained_and_not_kept(session, shee
     assert session.revision == revision
     checked = session.check(CheckLandmarks(i=question.i, j=question.j, landmarks=sheet))
     assert words in checked.problem
+
+
+def test_landmarks_that_make_no_link_are_refused_before_they_are_kept(session):
+    before, question = session.revision, session.question()
+    points = np.array([[0.0, 0.0], [150.0, 0.0], [0.0, 100.0], [150.0, 110.0]])
+    mirrored = Landmarks(Pair(question.i, question.j), points * [-1, 1] + [150, 0], points)
+    with pytest.raises(LandmarkError, match="mirrored"):
+        session.record(Answer.yes(mirrored, author=Author.PERSON))
+    assert session.project.store.revision == before
 
 
 def test_an_answer_that_the_engine_cannot_take_up_is_taken_back_in_the_log_too(session, folder, monkeypatch):

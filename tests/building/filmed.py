@@ -28,7 +28,7 @@ from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 SCENE_SIZE = (700, 500)
 HANDLING = Handling(heading_degrees=8, zoom=0.04, shake_px=1.0, shake_degrees=0.5)
 TINY = (160, 120)
-FILES = ("project.sqlite", "mosaic.png", "report.html", "transforms.json", "landmarks.csv")
+FILES = ("project.sqlite", "answers.jsonl", "mosaic.png", "report.html", "transforms.json", "landmarks.csv")
 TINY_BUDGET = 6
 
 

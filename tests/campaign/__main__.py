@@ -10,10 +10,15 @@ import time
 from importlib import import_module
 from pathlib import Path
 
+from tests.campaign.samples import compile_kernels
 from tests.campaign.tally import Tally
 
 ATTACKS = {
     "kills": ("kills.attack", 200),
+    "power_loss": ("power_loss.attack", 320),
+    "full_disk": ("full_disk.attack", 100),
+    "no_rights": ("no_rights.attack", 160),
+    "read_only": ("read_only.attack", 48),
     "bit_flips": ("bit_flips.attack", 500),
     "fuzzed_inputs": ("fuzzed_inputs.attack", 1000),
     "bad_options": ("bad_options.attack", 1000),
@@ -27,6 +32,7 @@ ATTACKS = {
 
 def run_attack(name: str, count: int, seed: int) -> Tally:
     """Run one attack in a new folder, which is deleted."""
+    compile_kernels()
     module, _, function = ATTACKS[name][0].partition(".")
     folder = Path(tempfile.mkdtemp(prefix=f"smalti-{name}-"))
     try:

@@ -1,18 +1,20 @@
-"""Hostile values for every option of every command, and tables of landmarks and positions with something wrong."""
+"""Hostile values for every option of every command, and damaged tables of landmarks, positions and answers."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import socket
+from contextlib import suppress
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
-from smalti.cli.main import _parser
+from smalti.cli.main import main
 from tests.campaign.commands import Trial, Worker, try_all
 from tests.campaign.mutations import mutate
-from tests.campaign.samples import build_project
+from tests.campaign.samples import build_project, copy_project
 from tests.campaign.tally import Tally
 
 NUMBERS = (
@@ -59,7 +61,7 @@ OUTPUTS = (
 )
 """For what is written: nothing outside of the try's own folder."""
 
-TABLES = ("landmarks", "positions")
+BACKUP = "answers.jsonl"
 
 
 def attack(count: int, seed: int, folder: Path) -> Tally:
@@ -80,7 +82,15 @@ def attack(count: int, seed: int, folder: Path) -> Tally:
 
 def list_options() -> list[tuple[str, argparse.Action]]:
     """Return all options and arguments of all commands, also of those that will be added."""
-    [commands] = [action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    parsers = []
+
+    def keep(parser: argparse.ArgumentParser, arguments: object = None) -> None:
+        parsers.append(parser)
+        raise SystemExit
+
+    with patch.object(argparse.ArgumentParser, "parse_args", keep), suppress(SystemExit):
+        main([])
+    [commands] = [action for action in parsers[0]._actions if isinstance(action, argparse._SubParsersAction)]
     return [
         (name, action)
         for name, parser in commands.choices.items()
@@ -92,22 +102,25 @@ def list_options() -> list[tuple[str, argparse.Action]]:
 def try_option(
     command: str, action: argparse.Action, rng: np.random.Generator, worker: Worker, place: Path, project: Path
 ) -> Trial:
-    values = _values(action)
+    values = _values(command, action)
     value = values[rng.integers(len(values))]
-    words = [command, *_usual_words(command, action, place, project)]
+    if command == "annotate":
+        project = copy_project(project, place)  # it may be changed, and another try may want it
+    words, positional = _usual_words(command, place, project)
+    words = [word for name, given in words.items() if name != action.dest for word in given]
     if action.option_strings:
         name = action.option_strings[-1]
         # Also as one word, where a value may begin with a dash.
         words += [name] if action.nargs == 0 else [f"{name}={value}"] if rng.random() < 0.5 else [name, value]
     else:
-        words.append(value)
-    ended = worker.run(*words, place=place)
+        positional[action.dest] = value
+    ended = worker.run(command, *words, *positional.values(), place=place)
     return Trial(f"{command} {action.option_strings[-1:] or action.dest}", ended.outcome, _faults(ended))
 
 
-def _values(action: argparse.Action) -> list[str]:
+def _values(command: str, action: argparse.Action) -> list[str]:
     values = [*NUMBERS, *WORDS]
-    if action.dest in ("output", "out"):
+    if action.dest in ("output", "out") or (command, action.dest) == ("import", "project"):
         return [value for value in [*values, *OUTPUTS] if not value.startswith(("/", "..", "~"))]
     if action.dest == "host":  # the attack is for this machine alone
         return [value for value in values if not _is_everywhere(value)]
@@ -122,56 +135,57 @@ def _is_everywhere(host: str) -> bool:
     return any(place[4][0] in ("0.0.0.0", "::") for place in found)
 
 
-def _usual_words(command: str, attacked: argparse.Action, place: Path, project: Path) -> list[str]:
-    """Return the arguments that make a command work, without the one that is attacked."""
-    usual: dict[str, list[str]] = {
-        "build": ["input", "output", "registration", "budget", "quiet"],
-        "annotate": ["project", "quiet", "no_browser"],
-        "evaluate": ["project", "landmarks"],
-        "render": ["project", "output", "quiet"],
-        "film": ["project", "film", "seconds", "size", "quiet"],
-        "undistort": ["project", "output_folder", "quiet"],
-        "replay": ["project", "quiet"],
-        "experiment": ["experiments", "frames", "queries", "seeds", "out", "quiet"],
+def _usual_words(command: str, place: Path, project: Path) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Return the options and arguments that make a command work, by their names."""
+    output, quiet = {"output": ["-o", str(place / "out")]}, {"quiet": ["-q"]}
+    options: dict[str, dict[str, list[str]]] = {
+        "build": {**output, "registration": ["--registration", "keypoints"], "budget": ["--budget", "1"], **quiet},
+        "annotate": {"no_browser": ["--no-browser"], **quiet},
+        "evaluate": {"landmarks": ["--landmarks", str(project / "landmarks.csv")]},
+        "render": {"output": ["-o", str(place / "out.png")], **quiet},
+        "film": {
+            "output": ["-o", str(place / "out.mp4")],
+            "seconds": ["--seconds", "6"],
+            "size": ["--size", "160"],
+            **quiet,
+        },
+        "undistort": {**output, **quiet},
+        "import": quiet,
+        "replay": quiet,
+        "experiment": {
+            "frames": ["--frames", "30"],
+            "queries": ["--queries", "1"],
+            "seeds": ["--seeds", "1"],
+            "out": ["--out", str(place / "study")],
+            **quiet,
+        },
     }
-    words = {
-        "input": [str(project.parent / "walk")],
-        "project": [str(project)],
-        "output": ["-o", str(place / "out.png" if command == "render" else place / "out")],
-        "output_folder": ["-o", str(place / "out")],
-        "film": ["-o", str(place / "out.mp4")],
-        "landmarks": ["--landmarks", str(project / "landmarks.csv")],
-        "registration": ["--registration", "keypoints"],
-        "budget": ["--budget", "1"],
-        "seconds": ["--seconds", "6"],
-        "size": ["--size", "160"],
-        "no_browser": ["--no-browser"],
-        "experiments": ["raster"],
-        "frames": ["--frames", "30"],
-        "queries": ["--queries", "1"],
-        "seeds": ["--seeds", "1"],
-        "out": ["--out", str(place / "study")],
-        "quiet": ["-q"],
+    arguments = {
+        "build": {"input": str(project.parent / "walk")},
+        "annotate": {"input": str(project)},
+        "import": {"project": str(place / "new"), "file": str(project / BACKUP)},
+        "experiment": {"experiments": "raster"},
     }
-    same = {"output": ("output", "output_folder", "film"), "project": ("project",), "input": ("input", "project")}
-    without = same.get(attacked.dest, (attacked.dest,))
-    return [word for name in usual.get(command, ["project"]) if name not in without for word in words[name]]
+    return options.get(command, {}), arguments.get(command, {"project": str(project)})
 
 
 def try_table(number: int, rng: np.random.Generator, worker: Worker, place: Path, project: Path) -> Trial:
-    kind = TABLES[number // 4 % len(TABLES)]
-    path = place / f"{kind}.csv"
-    text = (project / "landmarks.csv" if kind == "landmarks" else project.parent / "positions.csv").read_text()
-    how, content = _damage_table(text, rng)
+    tables = {"landmarks.csv": project, "positions.csv": project.parent, BACKUP: project}
+    names = [name for name, folder in tables.items() if (folder / name).is_file()]
+    name = names[number // 4 % len(names)]
+    path = place / name
+    how, content = _damage_table((tables[name] / name).read_text(), rng)
     path.write_bytes(content)
-    if kind == "landmarks":
-        ended = worker.run("evaluate", project, "--landmarks", path, place=place)
-    else:
-        ended = worker.run("render", "-q", project, "-o", place / "out.tif", "--positions", path, place=place)
+    words = {
+        "landmarks.csv": ["evaluate", project, "--landmarks", path],
+        "positions.csv": ["render", "-q", project, "-o", place / "out.tif", "--positions", path],
+        BACKUP: ["import", "-q", place / "new", path, "--source", project.parent / "walk"],
+    }
+    ended = worker.run(*words[name], place=place)
     faults = _faults(ended)
     if ended.code and not faults and str(path) not in ended.err:
         faults += (f"{ended.command}: does not name the table: {ended.err.strip()}",)
-    return Trial(f"{kind}, {how}", ended.outcome, faults)
+    return Trial(f"{name}, {how}", ended.outcome, faults)
 
 
 def _damage_table(text: str, rng: np.random.Generator) -> tuple[str, bytes]:

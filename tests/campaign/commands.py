@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -91,14 +92,20 @@ class Worker:
         self.folder = Path(tempfile.mkdtemp(prefix="smalti-campaign-"))
         self._process: subprocess.Popen[bytes] | None = None
 
-    def run(self, *arguments: object, place: Path | None = None, pages: tuple[str, ...] = ("state",)) -> Ended:
+    def run(
+        self,
+        *arguments: object,
+        place: Path | None = None,
+        pages: tuple[str, ...] = ("state",),
+        patience: float | None = None,
+    ) -> Ended:
         """Run a command in the folder `place`; an annotator is asked for `pages` once it asks, and ended."""
         words = [str(argument) for argument in arguments]
         process = self._started()
         request = {"arguments": words, "place": str(place or self.folder)}
         process.stdin.write(json.dumps(request).encode() + b"\n")
         process.stdin.flush()
-        stopped, page = self._watch(process, words[:1] == ["annotate"], pages)
+        stopped, page = self._watch(process, words[:1] == ["annotate"], pages, patience or LONGEST_SECONDS)
         if stopped:
             self._abort()
         line = process.stdout.readline().strip()
@@ -124,13 +131,13 @@ class Worker:
         return self._process
 
     def _watch(
-        self, process: subprocess.Popen[bytes], is_annotator: bool, pages: tuple[str, ...]
+        self, process: subprocess.Popen[bytes], is_annotator: bool, pages: tuple[str, ...], patience: float
     ) -> tuple[str, dict[str, object]]:
         """Wait for the answer; return why not to wait any longer, and what an annotator told."""
-        give_up, page = time.monotonic() + LONGEST_SECONDS, {}
+        give_up, page = time.monotonic() + patience, {}
         while not select.select([process.stdout], [], [], LOOKING_SECONDS)[0]:
             if time.monotonic() > give_up:
-                return f"hangs for more than {LONGEST_SECONDS:.0f} s", page
+                return f"hangs for more than {patience:.0f} s", page
             megabytes = resident_megabytes(process.pid)
             if megabytes > MOST_MEGABYTES:
                 return f"takes {megabytes:.0f} MB", page
@@ -143,9 +150,13 @@ class Worker:
         address = (self.folder / "out").read_text(encoding="utf-8", errors="replace").partition("\n")[0]
         if not address.startswith("http://"):
             return {}
-        with contextlib.suppress(OSError, ValueError):
+        try:
             if fetch(f"{address}api/state")["stage"] not in ("preparing", "failed"):
                 return {name: fetch(f"{address}api/{name}") for name in pages}
+        except urllib.error.HTTPError as error:
+            return {"refused": error.code}
+        except (OSError, ValueError):
+            pass  # it does not listen yet
         return {}
 
     def _abort(self) -> None:
@@ -226,6 +237,7 @@ def try_all(
             for fault in trial.faults:
                 told = fault.replace(str(folder), "").replace("\n", " | ")
                 tally.failures.append(f"seed {number}: {trial.what}: {told}")
+                print(f"\n  {tally.failures[-1]}", end=" ", file=sys.stderr, flush=True)  # the rest may take minutes
     return tally
 
 

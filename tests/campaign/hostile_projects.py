@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 
 from tests.campaign.commands import Trial, Worker, try_all
-from tests.campaign.database_cells import without_triggers
+from tests.campaign.database_cells import insert, reseal, without_triggers
 from tests.campaign.samples import BUILD, build_project, copy_project
 from tests.campaign.tally import Tally
 
@@ -22,6 +22,9 @@ DATABASE = "project.sqlite"
 NUMBERS = (0, -1, 2**31, 2**63 - 1, -(2**63), 1e308, float("inf"), "NaN", "", "x", b"\x00\xff", None, 10**6, 0.5)
 LENGTHS = (0, 1, 7, 8, 40, 47, 48, 71, 73, 80, 8000, 10_000_000)
 FACT_VALUES = ("", "null", "[]", "{}", "1", '"x"', "[" * 100_000, '{"a":' * 50_000, "x" * 10**7, "\x00", "1e999")
+RESEALED = 0.6
+"""How often the checksums are made to fit, so that they do not protect what comes after them."""
+
 TARGETS = ("project.sqlite", "cache", "cache/signatures.npz", "mosaic.png", "transforms.json", "landmarks.csv", "lock")
 
 
@@ -38,6 +41,10 @@ def attack(count: int, seed: int, folder: Path) -> Tally:
         (victims / "file").write_text("keep")
         kind = kinds[number % len(kinds)]
         what = SABOTAGE[kind](copy, rng)
+        if rng.random() < RESEALED and not (copy / DATABASE).is_symlink() and (copy / DATABASE).is_file():
+            reseal(copy / DATABASE)
+            (copy / "answers.jsonl").unlink(missing_ok=True)
+            what += ", resealed"
         faults, refused = [], 0
         for words in _commands(place, copy):
             ended = worker.run(*words, place=place)
@@ -57,7 +64,7 @@ def _commands(place: Path, project: Path) -> list[list[object]]:
         ["check", project],
         ["evaluate", project, "--landmarks", place.parent / "walk.smalti" / "landmarks.csv"],
         ["render", "-q", project, "-o", place / "again.png", "--positions", place.parent / "positions.csv"],
-        ["film", "-q", project, "-o", place / "film.gif", "--seconds", "6", "--size", "120"],
+        ["film", "-q", project, "-o", place / "film.gif", "--seconds", "6", "--size", "160"],
         ["undistort", "-q", project, "-o", place / "undistorted"],
         ["replay", "-q", project],
         ["annotate", "-q", "--no-browser", project],
@@ -128,7 +135,8 @@ def _set_cell(project: Path, rng: np.random.Generator) -> str:
     column = str(rng.choice(tables[name]))
     value = NUMBERS[rng.integers(len(NUMBERS))]
     with without_triggers(project / DATABASE) as connection:
-        place = "" if rng.random() < 0.3 else f"WHERE rowid = (SELECT rowid FROM {name} ORDER BY random() LIMIT 1)"
+        rows = [row for (row,) in connection.execute(f"SELECT rowid FROM {name} ORDER BY rowid")]
+        place = "" if rng.random() < 0.3 else f"WHERE rowid = {rng.choice([*rows, 0])}"
         connection.execute("PRAGMA ignore_check_constraints = ON")
         try:
             connection.execute(f"UPDATE OR IGNORE {name} SET {column} = ? {place}", (value,))
@@ -222,10 +230,7 @@ def _set_mask(project: Path, rng: np.random.Generator) -> str:
     mask[0, : rng.integers(1, 3)] = 255
     packed = base64.b64encode(cv2.imencode(".png", mask)[1].tobytes()).decode()
     value = [packed, packed[: len(packed) // 2], "%%%", ""][rng.integers(4)]
-    _execute(
-        project,
-        ("INSERT OR REPLACE INTO fact (name, value) VALUES ('field of view', ?)", (json.dumps({"mask": value}),)),
-    )
+    _execute(project, ("UPDATE fact SET value = ? WHERE name = 'field of view'", (json.dumps({"mask": value}),)))
     return f"mask {shape}, {value[:12]!r}"
 
 
@@ -236,16 +241,13 @@ def _add_entries(project: Path, rng: np.random.Generator) -> str:
     for _ in range(rng.integers(1, 40)):
         act = str(rng.choice(acts[:4] if rng.random() < 0.9 else acts))
         i, j = (int(n) for n in rng.choice([0, 1, 2, 5, 6, -1, 10**9], size=2))
-        verdict = str(rng.choice(["yes", "no", "unsure"])) if act == "give" else None
-        rows.append((act, i, j, "loop" if verdict else None, verdict, "x" if verdict else None, "person", 1.0, 1.0))
+        row = {"act": act, "i": i, "j": j, "author": "person", "time": 1.0}
+        if act == "give":
+            verdict = str(rng.choice(["yes", "no", "unsure"]))
+            row |= {"role": "loop", "verdict": verdict, "reason": "x", "seconds": 1.0}
+        rows.append(row)
     with closing(sqlite3.connect(project / DATABASE)) as connection, connection:
-        statement = (
-            "INSERT INTO log (act, i, j, role, verdict, reason, author, seconds, time) VALUES (?,?,?,?,?,?,?,?,?)"
-        )
-        try:
-            connection.executemany(statement, rows)
-        except sqlite3.IntegrityError as error:  # the file wants more than this
-            return f"no entry could be added ({error})"
+        insert(connection, "log", rows)
     return f"{len(rows)} entries"
 
 
@@ -254,9 +256,7 @@ def _change_rows(project: Path, rng: np.random.Generator) -> str:
     how = str(rng.choice(["deleted", "half deleted", "100000 more stages"]))
     with without_triggers(project / DATABASE) as connection:
         if how == "100000 more stages":
-            connection.executemany(
-                "INSERT INTO stage (name, seconds) VALUES (?, 1)", [(str(n),) for n in range(100_000)]
-            )
+            insert(connection, "stage", [{"name": str(n), "seconds": 1.0} for n in range(100_000)])
         else:
             connection.execute(f"DELETE FROM {name} WHERE {'1' if how == 'deleted' else 'rowid % 2'}")
     return f"rows of {name} {how}"

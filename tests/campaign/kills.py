@@ -25,7 +25,7 @@ from tests.server.scribe import Scribe, Wire
 
 SHARE_OF_ANNOTATOR = 0.4
 OUTPUTS = ("mosaic.png", "mosaic.tif", "mosaic.jpg", "mosaic.zarr", "mosaic.dzi", "film.mp4", "film.gif", "undistorted")
-LARGE = ("--scale", "8")
+LARGE = ("--scale", "5")
 """A rendering that is written for a while."""
 
 LATE_PREPARATION = 0.1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -19,6 +20,9 @@ FRAMES = 6
 SIZE = (96, 72)
 BUILD = ("--registration", "keypoints", "--budget", "3", "-q")
 """Options of a build that is over soon."""
+
+COMPILING_SECONDS = 900.0
+"""For the first command after a change of the code."""
 
 DELIVERED = ("mosaic.png", "transforms.json", "landmarks.csv")
 """Files of a build that are the same every time."""
@@ -46,9 +50,26 @@ def build_project(folder: Path) -> Path:
     images, project = write_images(folder / "walk"), folder / "walk.smalti"
     (folder / "positions.csv").write_text(positions())
     with workers(1) as (worker,):
-        ended = worker.run("build", images, "-o", project, *BUILD)
+        ended = worker.run("build", images, "-o", project, *BUILD, patience=COMPILING_SECONDS)
     assert ended.code == 0, ended.err
     return project
+
+
+@cache
+def compile_kernels() -> None:
+    """Run each command once, so that no try has to wait for code to be compiled."""
+    with TemporaryDirectory(prefix="smalti-campaign-") as name, workers(1) as (worker,):
+        place = Path(name)
+        project = build_project(place)
+        for words in (
+            ["render", "-q", project, "-o", place / "mosaic.png"],
+            ["film", "-q", project, "-o", place / "film.gif", "--seconds", "6", "--size", "160"],
+            ["undistort", "-q", project, "-o", place / "undistorted"],
+            ["replay", "-q", project],
+            ["annotate", "-q", "--no-browser", project],
+        ):
+            ended = worker.run(*words, place=place, patience=COMPILING_SECONDS)
+            assert ended.code == 0, ended.err
 
 
 def copy_project(project: Path, place: Path) -> Path:

@@ -15,6 +15,7 @@ import pytest
 
 import smalti
 from smalti.cli.main import main
+from smalti.interchange.checksums import seal
 from smalti.project.answer_store import Store
 from smalti.records import Answer, Author, Pair
 from smalti_lab.synthetic.synthetic_files import write_video
@@ -115,6 +116,16 @@ def test_every_cached_file_is_compared_and_a_missing_one_is_no_damage(folder, ca
     assert check(capfd, folder) == []
 
 
+def test_a_picture_of_the_page_that_changed_is_named(folder, capfd):
+    picture = folder / "cache" / "pictures" / "frames" / "000001.jpg"
+    picture.parent.mkdir(parents=True)
+    picture.write_bytes(seal(b"picture"))
+    assert check(capfd, folder) == []
+    flip(picture)
+    [line] = check(capfd, folder)
+    assert line.startswith(f"{picture}: is damaged")
+
+
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.6, 0.9])
 def test_a_byte_of_the_source_that_changed_anywhere_is_noticed(built, video, tmp_path, capfd, share):
     moved = Path(shutil.copy(video, tmp_path / "moved.mp4"))
@@ -157,6 +168,14 @@ def test_a_project_of_0_2_0_says_what_cannot_be_compared_yet(folder, capfd):
     code, out, _ = run(capfd, "check", folder)
     assert code == 0
     assert "has no checksums yet" in out
+
+
+def test_a_build_brings_a_project_of_0_2_0_up_to_date_with_the_same_mosaic(folder, built, video, capfd):
+    downgrade(folder / "project.sqlite")
+    build(folder, video)
+    assert run(capfd, "check", folder) == (0, f"{folder}: everything is as it was written\n", "")
+    for name in ("transforms.json", "landmarks.csv", "mosaic.png", "answers.jsonl"):
+        assert (folder / name).read_bytes() == (built / name).read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ def test_the_state_before_the_first_question_is_that_of_a_build(tmp_path):
         Project.begin(tmp_path / "out", source, str(tmp_path / "images"), BINDING) as project,
     ):
         preparation = prepare(project, source, settings, matcher, Silence())
-        *_, last = preparation.start.run(preparation.questions.asking(Role.LOOP))
+        *_, last = preparation.start.run(preparation.questions.asking(Role.LOOP, preparation.start.link_of))
         known = recollect(project)
         order = replay(project, ["smalti"]).orders[1]
     assert known.numbers == preparation.numbers

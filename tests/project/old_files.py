@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from smalti.project import tables
+from smalti.project.facts import DeliveredDigests, SourceDigests
 from smalti.project.packing import LOG_COLUMNS
 
 COLUMNS = {
@@ -29,6 +30,7 @@ def downgrade(path: Path) -> Path:
             for row in new.execute(f"SELECT {columns} FROM {table} ORDER BY rowid"):
                 file.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
         file.execute("UPDATE fact SET value = '4' WHERE name = 'version'")
+        file.execute("DELETE FROM fact WHERE name IN (?, ?)", (SourceDigests.NAME, DeliveredDigests.NAME))
     old.replace(path)
     path.with_name("answers.jsonl").unlink(missing_ok=True)
     return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from smalti.errors import InputError, OutputError, ProjectError
 from smalti.frames.source_settings import SourceSettings
 from smalti.project.answer_store import FILE_NAME
 from smalti.project.facts import FieldOfView
+from smalti.project.packing import pack_mask, unpack_mask
 from smalti.project.project import Project
 from smalti.records import Pair
 from tests.project.entries import no, shifted, yes
@@ -154,6 +156,21 @@ def test_a_mask_comes_back_and_so_does_none(folder, images):
         assert project.store.fact(FieldOfView) is not None
         project.keep_mask(None)
         assert project.mask is None
+
+
+@pytest.mark.parametrize("mask", [pack_mask(np.ones((5, 5), dtype=np.bool_)), "AAAA", "no base64"])
+def test_a_mask_that_is_none_is_refused_in_one_line(folder, images, mask):
+    with begin(folder, images) as project:
+        project.store.keep_fact(FieldOfView(mask))
+        with pytest.raises(ProjectError, match="run the same smalti build command again to find the field of view"):
+            _ = project.mask
+
+
+def test_an_image_that_claims_to_be_huge_is_not_unpacked(folder, images):
+    packed = bytearray(base64.b64decode(pack_mask(np.ones((HEIGHT, WIDTH), dtype=np.bool_))))
+    packed[16:24] = (100_000).to_bytes(4, "big") * 2
+    with pytest.raises(ValueError, match="another size"):
+        unpack_mask(base64.b64encode(packed).decode(), WIDTH, HEIGHT)
 
 
 def test_it_is_finished_until_another_answer_comes(folder, images):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -193,3 +194,10 @@ def test_creating_a_file_that_is_there_opens_it(store):
     store.close()
     with closing(Store.create(store.path)) as again:
         assert len(again.answers()) == 1
+
+
+def test_a_new_file_is_still_there_after_a_power_failure(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(Path(f"/proc/self/fd/{descriptor}").readlink()))
+    Store.create(tmp_path / FILE_NAME).close()
+    assert tmp_path.resolve() in synced

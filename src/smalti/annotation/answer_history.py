@@ -16,7 +16,7 @@ from smalti.active_loop import ActiveLoop
 from smalti.annotation.opening import Opened
 from smalti.annotation.session_state import AnyLoop, Surprise, surprise_of
 from smalti.building.preparation import Preparation
-from smalti.building.source_questions import counts_after_chain
+from smalti.building.source_questions import counts_after_chain, usable
 from smalti.errors import PairError
 from smalti.frame_numbers import FrameNumbers
 from smalti.progress import Progress, Silence
@@ -130,6 +130,7 @@ def key_after(key: str, entry: Entry) -> str:
 
 
 def _after(before: AnswerState, entry: Entry, precomputed: Mapping[Hypothetical, AnyLoop]) -> AnswerState:
+    entry = replace(entry, answer=usable(entry.answer, before.loop.link_of))
     answer, key = entry.answer, key_after(before.key, entry)
     surprise = None
     if answer.landmarks is not None:

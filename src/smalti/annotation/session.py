@@ -228,7 +228,9 @@ class Session:
         The pair need not be the one asked; frames have their numbers in the source.
         """
         with self._engine_first():
-            self._answer_history.inner(answer.pair)
+            inner = self._answer_history.inner(answer.pair)
+            if answer.landmarks is not None:  # those that make no link are refused before they are kept
+                self._answer_history.loop.link_of(answer.landmarks.of_pair(inner))
             return self._keep(AnswerEntry(answer, self._answer_history.role_of(answer.pair), 0.0))
 
     def give(self, request: say.GiveAnswer) -> say.Outcome:

@@ -12,8 +12,9 @@ from smalti.agents.matcher import Matcher
 from smalti.building.build_settings import BuildSettings
 from smalti.building.delivery import deliver
 from smalti.building.preparation import Preparation, prepare, timed
+from smalti.building.source_questions import usable
 from smalti.errors import InputError, OutputError
-from smalti.frames.source import open_source
+from smalti.frames.source import check_frame_size, open_source
 from smalti.frames.source_settings import SourceSettings
 from smalti.geometry.homographies import FamilyName
 from smalti.interchange.regular_files import kind_of
@@ -102,9 +103,12 @@ def beginning(
     location = str(source) if isinstance(source, str | Path) else [str(one) for one in source]
     folder = _default_folder(location) if output is None else Path(output)
     binding = settings.binding() if matcher is None else settings.binding(_name(matcher))
+    for path in (location, settings.mask) if isinstance(location, str) else (*location, settings.mask):
+        _check_storable(path)
     frames = open_source(location, settings.source)
     is_new = kind_of(folder, OutputError) == "nothing"
     try:
+        check_frame_size(frames)
         project = Project.begin(folder, frames, location, binding, what)
     except BaseException:
         frames.close()
@@ -143,9 +147,9 @@ def _ask(project: Project, preparation: Preparation, asker: str, progress: Progr
     batch = max(1, loop.frames // FRAMES_PER_QUESTION)
     with progress.stage("asking", loop.stop_rule.budget or 0) as step:
         for answer in before if shared else ():
-            loop = loop.record(answer)
+            loop = loop.record(usable(answer, loop.link_of))
             step()
-        for state in loop.run(questions.asking(Role.LOOP), batch):
+        for state in loop.run(questions.asking(Role.LOOP, loop.link_of), batch):
             loop = state
             step()
     return loop
@@ -155,6 +159,14 @@ def _default_folder(location: str | list[str]) -> Path:
     first = Path(location if isinstance(location, str) else location[0])
     name = first.stem if first.is_file() else first.parent.name if "*" in first.name else first.name
     return Path(f"{name or 'mosaic'}.smalti")
+
+
+def _check_storable(path: str) -> None:
+    """Refuse a path that cannot be kept as text: the project has to find its frames again."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{path}: its name is not UTF-8 text; rename it") from None
 
 
 def _name(matcher: Matcher) -> str:

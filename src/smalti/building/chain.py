@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.building.source_questions import usable
 from smalti.engine.links import map_in_pixels
+from smalti.errors import LandmarkError
 from smalti.geometry.homographies import apply_map
 from smalti.geometry.outline import Outline
 from smalti.project.entries import Role
@@ -78,7 +82,7 @@ def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, lo
                 continue
             spare -= 1
             tried.add(pair)
-            answer = ask(pair, Role.BRIDGE)
+            answer = usable(ask(pair, Role.BRIDGE), partial(map_in_pixels, outline=outline))
             if answer.landmarks is not None:
                 links.append(answer.landmarks)
                 bridges.append(pair)
@@ -86,7 +90,7 @@ def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, lo
                 break
     further = [*_checks(frames, outline, links, tried), *_long_baselines(frames, outline, links, longest_baseline)]
     for pair, expected in further[: max(spare, 0)]:
-        answer = ask(pair, Role.CHECK, expected)
+        answer = usable(ask(pair, Role.CHECK, expected), partial(map_in_pixels, outline=outline))
         if answer.landmarks is not None:
             links.append(answer.landmarks)
     return Chain(tuple(links), tuple(bridges))
@@ -99,9 +103,11 @@ def _follow(frames: int, outline: Outline, ask: Asking) -> list[Landmarks]:
     for n in range(frames - 1):
         landmarks = ask(Pair(n, n + 1), Role.CHAIN, motion).landmarks
         motion = None
-        if landmarks is not None:
-            links.append(landmarks)
-            motion = _about(map_in_pixels(landmarks, outline), outline)
+        # Landmarks that make no map link nothing. Only a person or another program can have given such.
+        with suppress(LandmarkError):
+            if landmarks is not None:
+                motion = _about(map_in_pixels(landmarks, outline), outline)
+                links.append(landmarks)
     return links
 
 

@@ -184,7 +184,7 @@ def _begin(
         return PaperLoop.start(
             len(numbers),
             project.outline,
-            chain.links,
+            [landmarks for landmarks in chain.links if landmarks.determine_affine],
             external=appearance,
             family=linear_family_named("affine" if settings.family == "projective" else settings.family),
             reference=reference,

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection
 
 from smalti.agents.agent import Agent, ask
+from smalti.errors import LandmarkError
 from smalti.frame_numbers import FrameNumbers
 from smalti.project.answer_store import Store
 from smalti.project.entries import AnswerEntry, Role
@@ -35,9 +36,9 @@ class Questions:
             self._entries[pair] = entry
         return self._entries[pair].answer
 
-    def asking(self, role: Role) -> Agent:
-        """Return these questions as an agent that asks in one role."""
-        return _Asking(self, role)
+    def asking(self, role: Role, link_of: Callable[[Landmarks], object]) -> Agent:
+        """Return these questions as an agent that asks in one role; `link_of` is that of the loop that asks."""
+        return _Asking(self, role, link_of)
 
     def attempts(self, *roles: Role) -> int:
         """Return the number of questions asked in these roles."""
@@ -73,12 +74,25 @@ def counts_after_chain(entry: AnswerEntry, pair: Pair, chain: Collection[Pair]) 
     return pair not in chain and (entry.role is Role.LOOP or by_person)
 
 
+def usable(answer: Answer, link_of: Callable[[Landmarks], object]) -> Answer:
+    """Return an answer of the log, or "cannot tell" in its place if no link can be made of its landmarks.
+
+    Whatever is in a log must open: another method, another version or another program may have written it.
+    """
+    try:
+        if answer.landmarks is not None:
+            link_of(answer.landmarks)
+    except LandmarkError as error:
+        return Answer.unsure(answer.pair, str(error), answer.author)
+    return answer
+
+
 class _Asking:
-    def __init__(self, questions: Questions, role: Role) -> None:
-        self._questions, self._role = questions, role
+    def __init__(self, questions: Questions, role: Role, link_of: Callable[[Landmarks], object]) -> None:
+        self._questions, self._role, self._link_of = questions, role, link_of
 
     def answer(self, pair: Pair) -> Answer:
-        return self._questions.ask(pair, self._role)
+        return usable(self._questions.ask(pair, self._role), self._link_of)
 
     def answer_expecting(self, pair: Pair, expected: Expectation) -> Answer:
-        return self._questions.ask(pair, self._role, expected)
+        return usable(self._questions.ask(pair, self._role, expected), self._link_of)

@@ -12,13 +12,14 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.compiled import physical_memory
 from smalti.errors import InputError, UsageError
 from smalti.frames.images import ImageSource
 from smalti.frames.source_settings import SourceSettings
 from smalti.frames.video import VideoSource
 from smalti.interchange.regular_files import kind_of, reading
 
-__all__ = ["FrameSource", "SourceSettings", "open_source"]
+__all__ = ["FrameSource", "SourceSettings", "check_frame_size", "open_source"]
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".png", ".tif", ".tiff", ".bmp", ".webp", ".gif"})
 
@@ -105,6 +106,29 @@ def open_source(location: str | Path | Sequence[str | Path], settings: SourceSet
     if glob.has_magic(str(location)):
         return ImageSource(path.parent, list_pattern(str(location)), settings)
     raise InputError(f"{path}: does not exist, check the path")
+
+
+SMALLEST_SIDE = 24
+"""Pixels. Smaller frames hold no keypoint, and nothing that could be registered by all pixels."""
+
+MOST_PIXELS = 50 * 10**6
+BYTES_PER_PIXEL = 360
+"""What the search for keypoints takes, measured on frames of 12 to 49 million pixels."""
+
+
+def check_frame_size(source: FrameSource) -> None:
+    """Refuse frames that are too small to register, or so large that they would not fit into memory."""
+    width, height = source.width, source.height
+    if min(width, height) < SMALLEST_SIDE:
+        raise InputError(
+            f"{source.path}: frames of {width} x {height} px are too small; give at least {SMALLEST_SIDE} px a side"
+        )
+    most = min(MOST_PIXELS, physical_memory() // BYTES_PER_PIXEL)
+    if width * height > most:
+        side = int(max(width, height) * (most / (width * height)) ** 0.5)
+        raise InputError(
+            f"{source.path}: frames of {width} x {height} px are too large; reduce them with --max-size {side} or less"
+        )
 
 
 def list_folder(folder: Path) -> list[Path]:

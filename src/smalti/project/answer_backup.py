@@ -45,10 +45,11 @@ class AnswerBackup:
         self._lock = threading.Lock()
         self._has_looked = False  # for holes, which appear only where the power was lost
 
-    def catch_up(self, rows_after: Callable[[int], Sequence[Row]], source: SourceFacts | None) -> None:
+    def catch_up(self, rows_after: Callable[[int], Sequence[Row]], source: Callable[[], SourceFacts | None]) -> None:
         """Add the rows that the file lacks; `rows_after` returns those after a place, each with its checksum.
 
-        What a person did is on disk when this returns. A file of another log is moved aside, never overwritten.
+        `source` is what the first line says. What a person did is on disk when this returns. A file of another log is
+        moved aside, never overwritten.
         """
         try:
             if not self._path.exists() and not rows_after(0):
@@ -70,13 +71,13 @@ class AnswerBackup:
                 f"{self._path}: cannot be written ({error.strerror}); free disk space or check the permissions"
             ) from None
 
-    def _add(self, file: BinaryIO, end: int, rows: Sequence[Row], source: SourceFacts | None) -> None:
+    def _add(self, file: BinaryIO, end: int, rows: Sequence[Row], source: Callable[[], SourceFacts | None]) -> None:
         file.truncate(end)  # a program that was killed may have left half a line
         if not rows:
             return
         file.seek(end)
         if end == 0:
-            file.write(_header_line(source))
+            file.write(_header_line(source()))
         for *row, checksum in rows:
             assert isinstance(checksum, bytes)
             file.write(row_line(row, checksum))

@@ -197,17 +197,18 @@ class Store(ResultStore):
 
     def _catch_up(self) -> None:
         """Add to the backup what it lacks."""
-        self._backup.catch_up(self._read_log, self.fact(SourceFacts))
+        self._backup.catch_up(self._read_log, lambda: self.fact(SourceFacts))
         self._is_backup_behind = False
 
     def _append(
         self, connection: sqlite3.Connection, act: Act, pair: Pair, when: float, entry: AnswerEntry | None = None
     ) -> int:
-        history, checksum = self._read_history()  # no other process writes meanwhile
-        place = history.revision + 1
-        row = pack_log_row(place, act, pair, when, entry)
+        # No other process writes meanwhile.
+        last = self._database.read("SELECT place, checksum FROM log ORDER BY place DESC LIMIT 1")
+        place, checksum = last[0] if last else (0, b"")
+        row = pack_log_row(place + 1, act, pair, when, entry)
         _insert(connection, row, row_checksum(row, checksum))
-        return place
+        return int(place) + 1
 
     def _read_history(self) -> tuple[History, bytes]:
         """Return the log and the checksum of its last entry."""

@@ -58,9 +58,7 @@ def _check_backup(store: Store, notes: list[str]) -> Iterator[str]:
     path = store.path.with_name(BACKUP_NAME)
     again = "the next smalti build or annotate writes it again"
     if not store.has_checksums:
-        notes.append(
-            f"{store.path}: was written by Smalti 0.2.0, without checksums; smalti build or annotate adds them"
-        )
+        notes.append(f"{store.path}: has no checksums yet (Smalti 0.2.0); smalti build or annotate adds them")
         return
     try:
         own = store.log_checksums()

@@ -7,6 +7,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -202,6 +203,11 @@ class EndoscopeSequence(RenderedFrames):
     def labels(self) -> tuple[str, ...]:
         """One for each frame."""
         return tuple(f"endoscope {n}" for n in range(len(self)))
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """None: the frames are computed."""
+        return ()
 
     @cached_property
     def fingerprint(self) -> str:

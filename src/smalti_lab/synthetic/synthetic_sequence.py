@@ -154,6 +154,11 @@ class SyntheticSequence(RenderedFrames):
         """One for each frame."""
         return tuple(f"{self.camera.name} {n}" for n in range(len(self)))
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """None: the frames are computed."""
+        return ()
+
     @cached_property
     def fingerprint(self) -> str:
         """A short hash of everything that the frames depend on."""
