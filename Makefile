@@ -5,7 +5,7 @@ CODE := src tests benchmarks examples docs/_hooks hatch_build.py
 PAGE := src/smalti/server/page/index.html
 PAGE_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 
-.PHONY: demo test lint page docs packages chromium bench clean
+.PHONY: demo test lint page docs packages chromium bench campaign clean
 
 demo: .venv/runtime
 	$(BIN)/python examples/demo.py demo-output
@@ -42,6 +42,10 @@ chromium:
 
 bench: .venv/dev
 	$(BIN)/python benchmarks/engine.py --frames 1000 --json
+
+# Attacks on the product: kills, damage, bad input, hostile projects and requests. It takes some minutes.
+campaign: .venv/dev
+	$(BIN)/python -m tests.campaign
 
 clean:
 	rm -rf .venv dist site demo-output test-artefacts web/node_modules src/smalti/server/page

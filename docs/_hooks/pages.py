@@ -13,7 +13,7 @@ from typing import Any
 
 import smalti
 import smalti_lab
-from smalti.cli.main import _parser as command_parser
+from smalti.cli.command_line import make_parser as command_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,10 +6,7 @@ a name is public.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from smalti.lazy_names import find, names_for_type_checkers
-
+TYPE_CHECKING = False  # as typing has it; importing typing would take longer than all of this file
 if TYPE_CHECKING:
     from smalti.active_loop import ActiveLoop as ActiveLoop, StopReason as StopReason, StopRule as StopRule
     from smalti.agents.agent import Agent as Agent, PrecomputedAgent as PrecomputedAgent
@@ -43,13 +40,15 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-_HOMES = names_for_type_checkers(__loader__.get_source(__name__))  # type: ignore[name-defined]
-__all__ = list(_HOMES)
 
+def __getattr__(name: str) -> object:
+    from smalti.lazy_names import find, names_for_type_checkers  # noqa: PLC0415
 
-def __getattr__(name: str) -> Any:
-    return find(__name__, _HOMES, name)
+    homes = names_for_type_checkers(__loader__.get_source(__name__))  # type: ignore[name-defined]
+    return list(homes) if name == "__all__" else find(__name__, homes, name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    from smalti.lazy_names import names_for_type_checkers  # noqa: PLC0415
+
+    return sorted({*globals(), *names_for_type_checkers(__loader__.get_source(__name__))})  # type: ignore[name-defined]

@@ -42,7 +42,7 @@ LEAST_PARALLEL_MICROSECONDS = 2000.0
 
 NOT_CACHED = (
     "compiled code cannot be saved, so every start takes a minute longer: the package folder and your cache folder are "
-    "not writable; set NUMBA_CACHE_DIR to a folder that is"
+    "not writable, or full; set NUMBA_CACHE_DIR to another folder"
 )
 
 
@@ -100,9 +100,22 @@ def _compile(function: F, **options: Any) -> F:
         # There is only one reason: numba found no folder that it can write to.
         warnings.warn(NOT_CACHED, stacklevel=1)  # one call site, so that the warning appears once
         return cast(F, numba.njit(**options)(function))
+    kernel._cache.save_overload = _saving(kernel._cache.save_overload)
     if _stamp_of(kernel):  # not public in numba; without it, numba's own stamp is used
         kernel._cache._cache_file._source_stamp = _stamp(kernel)
     return cast(F, kernel)
+
+
+def _saving(save: Callable[..., None]) -> Callable[..., None]:
+    """Return a function that caches code if it can: a full disk is no reason not to run the code."""
+
+    def save_if_possible(signature: Any, code: Any) -> None:
+        try:
+            save(signature, code)
+        except OSError:
+            warnings.warn(NOT_CACHED, stacklevel=1)
+
+    return save_if_possible
 
 
 OWN_SOURCE = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()

@@ -20,8 +20,12 @@ Every message names the thing that is wrong and what to do about it.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from typing import Any
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C; every error has its own."""
 
 
 class SmaltiError(Exception):
@@ -90,3 +94,27 @@ class UnknownNameError(UsageError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         super().__init__(f"unknown {kind} '{name}': choose from {', '.join(known)}")
+
+
+LONGEST_LINE = 2000
+"""Characters. The middle of a longer line is left out."""
+
+
+def as_one_line(text: str) -> str:
+    """Return text that can be printed and stored as one line.
+
+    File names may hold line breaks, and bytes that are no text: these become escapes such as `\\n` and `\\xff`.
+    """
+    if not text.isprintable():
+        text = "".join(map(_escaped, text))
+    if len(text) > LONGEST_LINE:
+        text = f"{text[: LONGEST_LINE // 2]} … {text[-LONGEST_LINE // 2 :]}"
+    return text
+
+
+def _escaped(character: str) -> str:
+    if "\udc80" <= character <= "\udcff":  # Python's stand-in for a byte
+        return f"\\x{ord(character) - 0xDC00:02x}"
+    if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
+        return character.encode("unicode_escape").decode()
+    return character

@@ -9,6 +9,8 @@ from typing import Protocol
 
 from tqdm import tqdm
 
+from smalti.errors import as_one_line
+
 
 class Step(Protocol):
     """Called when a part of a stage is done."""
@@ -67,4 +69,4 @@ class Bars:
 
     def say(self, message: str) -> None:
         """Print a line that no bar overwrites."""
-        tqdm.write(f"smalti: {message}", file=sys.stderr)
+        tqdm.write(f"smalti: {as_one_line(message)}", file=sys.stderr)

@@ -49,8 +49,9 @@ def write_truth(path, wrong_by):
     records = []
     for i, j in walk().overlapping_pairs(0.5):
         seen = apply(compose(invert(maps[i]), maps[j]), grid)
+        seen = seen + wrong_by
         inside = outline.contains(seen)
-        records.append(Landmarks(Pair(int(i), int(j)), seen[inside] + wrong_by, grid[inside]))
+        records.append(Landmarks(Pair(int(i), int(j)), seen[inside], grid[inside]))
     write_landmarks(path, records)
     return path
 

@@ -7,9 +7,9 @@ import argparse
 import av
 import pytest
 
-from smalti.cli.main import INTERRUPTED, main
+from smalti.cli.main import main
 from smalti.cli.project_commands import add_film
-from smalti.errors import ProjectError
+from smalti.errors import INTERRUPTED, ProjectError
 from tests.film.projects import Plan, make_project
 
 

@@ -70,6 +70,17 @@ def test_whatever_is_done_the_copy_has_the_same_log(tmp_path_factory, acts):
             assert not (folder / BACKUP_NAME).exists()
 
 
+def test_a_hole_that_a_power_loss_left_is_filled(store, path):
+    for n in range(5):
+        store.keep_answer(yes(n, n + 1, landmarks=50))
+    content = path.read_bytes()
+    hole = len(content) // 2
+    path.write_bytes(content[:hole] + bytes(512) + content[hole + 512 :])
+    with closing(Store.create(store.path)):
+        assert path.read_bytes() == content
+    assert sorted(file.name for file in path.parent.glob("*.jsonl")) == [BACKUP_NAME]
+
+
 def test_a_line_can_be_read_by_people(store, path):
     store.keep_answer(by_person(3, 9))
     said = json.loads(path.read_text().splitlines()[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import signal
@@ -248,3 +249,15 @@ print("done")
     with start(script, tmp_path) as process:
         out, errors = process.communicate()
     assert out == "done\n", errors
+
+
+def test_a_disk_too_full_for_the_lock_is_named_and_keeps_nobody_out(tmp_path, monkeypatch):
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as context:
+        context.setattr(os, "pwrite", refuse)
+        with pytest.raises(OutputError, match=f"{LOCK_NAME}: cannot be written .No space left on device"):
+            ProjectLock(tmp_path, "smalti build").acquire()
+    assert not (tmp_path / LOCK_NAME).exists()
+    ProjectLock(tmp_path, "smalti build").acquire().release()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
@@ -66,6 +67,15 @@ def test_a_signal_ends_it_within_a_second_with_pages_open_and_everything_closed(
             assert page.ended
     assert (out, err, process.returncode) == ("fake.smalti True True\n", "", 0)
     assert seconds < 2
+
+
+def test_nothing_is_said_on_the_terminal_about_malformed_requests():
+    with program("well") as (process, url):
+        wait_for_stage(url, "asking")
+        with closing(socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 10)) as connection:
+            connection.sendall(b"nonsense\r\n\r\n")
+            assert b"400" in connection.recv(1000)
+        assert end(process, signal.SIGINT)[1] == ""
 
 
 def test_a_signal_ends_the_preparation_at_its_next_step():

@@ -9,7 +9,8 @@ from smalti.agents.matcher import Matcher
 from smalti.building.build import Location, beginning
 from smalti.building.build_settings import BuildSettings
 from smalti.building.preparation import Preparation, prepare
-from smalti.errors import UsageError
+from smalti.errors import ProjectError, UsageError
+from smalti.interchange.regular_files import kind_of
 from smalti.progress import Progress
 from smalti.project.answer_store import FILE_NAME
 from smalti.project.project import Project
@@ -42,7 +43,9 @@ class Opened:
 
 def is_project(location: Location) -> bool:
     """Tell whether an input is a project's folder."""
-    return isinstance(location, str | Path) and (Path(location) / FILE_NAME).is_file()
+    if not isinstance(location, str | Path) or kind_of(Path(location)) != "folder":
+        return False
+    return kind_of(Path(location) / FILE_NAME, ProjectError) == "file"
 
 
 def refuse_choice_of_frames(location: Location, settings: BuildSettings) -> None:

@@ -13,10 +13,11 @@ from smalti.building.build_settings import BuildSettings
 from smalti.building.delivery import deliver
 from smalti.building.preparation import Preparation, prepare, timed
 from smalti.building.source_questions import usable
-from smalti.errors import InputError
-from smalti.frames.source import open_source
+from smalti.errors import InputError, OutputError
+from smalti.frames.source import check_frame_size, open_source
 from smalti.frames.source_settings import SourceSettings
 from smalti.geometry.homographies import FamilyName
+from smalti.interchange.regular_files import kind_of
 from smalti.paper.paper_loop import PaperLoop
 from smalti.progress import Progress, progress_of
 from smalti.project.entries import Role
@@ -102,9 +103,12 @@ def beginning(
     location = str(source) if isinstance(source, str | Path) else [str(one) for one in source]
     folder = _default_folder(location) if output is None else Path(output)
     binding = settings.binding() if matcher is None else settings.binding(_name(matcher))
-    is_new = not folder.exists()
+    for path in (location, settings.mask) if isinstance(location, str) else (*location, settings.mask):
+        _check_storable(path)
     frames = open_source(location, settings.source)
+    is_new = kind_of(folder, OutputError) == "nothing"
     try:
+        check_frame_size(frames)
         project = Project.begin(folder, frames, location, binding, what)
     except BaseException:
         frames.close()
@@ -155,6 +159,14 @@ def _default_folder(location: str | list[str]) -> Path:
     first = Path(location if isinstance(location, str) else location[0])
     name = first.stem if first.is_file() else first.parent.name if "*" in first.name else first.name
     return Path(f"{name or 'mosaic'}.smalti")
+
+
+def _check_storable(path: str) -> None:
+    """Refuse a path that cannot be kept as text: the project has to find its frames again."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{path}: its name is not UTF-8 text; rename it") from None
 
 
 def _name(matcher: Matcher) -> str:

@@ -13,6 +13,9 @@ from smalti.project.facts import Binding, Method, Registration
 ATTEMPTS_PER_FRAME = 3
 """Matching attempts per frame that a build may make by default, the chain included."""
 
+LONGEST_NUMBER = 15
+"""Digits of a frame number; longer ones are typing errors."""
+
 
 @dataclass(frozen=True, slots=True)
 class BuildSettings:
@@ -32,7 +35,7 @@ class BuildSettings:
         family_named(self.family)
         if self.method not in get_args(Method):
             raise UnknownNameError("method", self.method, get_args(Method))
-        if self.reference != "auto" and not self.reference.isdecimal():
+        if self.reference != "auto" and not (self.reference.isdecimal() and len(self.reference) <= LONGEST_NUMBER):
             raise UsageError(f"reference {self.reference}: give the number of a frame, or auto")
         if self.registration not in get_args(Registration):
             raise UnknownNameError("registration", self.registration, get_args(Registration))

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smalti.cli.build_command import add_choice_of_engine, add_choice_of_frames
+from smalti.errors import INTERRUPTED
 
 if TYPE_CHECKING:
     from smalti.server.serving import Ending
 
 # Named here too, so that help needs not import the engine; a test keeps them the same.
 QUEUES = ("all", "doubtful")
-INTERRUPTED = 130
 
 
 def add_annotate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -21,7 +21,7 @@ from smalti.film.film_frames import choose_frames, read_film_frames
 from smalti.film.film_pictures import Drawing
 from smalti.film.film_story import tell_story
 from smalti.film.film_timeline import FEWEST_SECONDS, Moment, View, most_steps, plan_timeline
-from smalti.interchange.atomic_files import check_place
+from smalti.interchange.atomic_files import check_place, replacing_by_name
 from smalti.project.project import Project
 
 OnProgress = Callable[[int, int], None]
@@ -120,15 +120,14 @@ def format_of(path: Path) -> Format:
 @contextmanager
 def writing_beside(path: Path) -> Iterator[Path]:
     """Give a path to write to. The file takes the name of `path` if all went well, and is removed otherwise."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        yield part
-        part.replace(path)
-    except (OSError, av.FFmpegError) as error:
-        reason = error.strerror or error
-        raise OutputError(f"{path}: cannot be written ({reason}): choose a writable folder with free space") from None
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing_by_name(path) as part:
+        try:
+            yield part
+        except (OSError, av.FFmpegError) as error:
+            reason = error.strerror or error
+            raise OutputError(
+                f"{path}: cannot be written ({reason}): choose a writable folder with free space"
+            ) from None
 
 
 def write_mp4(path: Path, pictures: Iterator[Picture], samples: Sequence[Picture]) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
+import logging
+import os
 import warnings
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -13,9 +16,10 @@ import cv2
 import numpy as np
 import tifffile
 from numpy.typing import NDArray
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError, _imaging
 
 from smalti.errors import InputError
+from smalti.interchange.regular_files import open_regular, reading
 
 Pixel = TypeVar("Pixel", bound=np.generic)
 
@@ -27,6 +31,10 @@ _FORMATS = ("JPEG", "PNG", "TIFF", "BMP", "WEBP", "GIF")
 _SUBFILE, _WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC = 254, 256, 257, 258, 262
 _ORIENTATION, _PLANAR, _SAMPLE_FORMAT = 274, 284, 339
 _PNG_BIT_DEPTH_BYTE = 24
+# A file is held in memory while it is decoded. The largest photographs have some hundred megabytes.
+_MOST_BYTES = 10**9
+# Of one colour. Decoding holds an image several times; this keeps it below 2 GB.
+_MOST_DECODED_BYTES = 150 * 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +103,35 @@ class ImageHeader:
     white_is_zero: bool
     is_tiff: bool
     separate_planes: bool
+    odd_metadata: bool = False  # a part of it cannot be read
+
+
+def silence_libraries() -> None:
+    """Keep the libraries that decode images from writing to standard error; what matters is in our own messages."""
+    for library in ("PIL", "tifffile"):
+        # Without any handler, Python prints what they log.
+        logging.getLogger(library).addHandler(logging.NullHandler())
+    # Pillow has no switch for libtiff, which writes its errors itself.
+    switch = getattr(ctypes.CDLL(_imaging.__file__), "TIFFSetErrorHandler", None)
+    if switch is not None:
+        switch.restype = ctypes.c_void_p
+        switch(None)
+
+
+silence_libraries()
 
 
 def read_header(path: Path) -> ImageHeader:
     """Read only the header; refuse images that cannot become a frame."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about damaged EXIF entries; only the orientation matters here
-            if path.stat().st_size == 0:
+        with open_regular(path, most_bytes=_MOST_BYTES) as file, warnings.catch_warnings(record=True) as complaints:
+            warnings.simplefilter("always")
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # see `check_frame_size`
+            if file.seek(0, os.SEEK_END) == 0:
                 raise InputError(f"{path}: is empty; copy it again or remove it")
-            with Image.open(path, formats=_FORMATS) as image:
-                return _describe(path, image)
+            with Image.open(file, formats=_FORMATS) as image:
+                header = _describe(path, image)
+            return replace(header, odd_metadata=bool(complaints))
     except UnidentifiedImageError:
         raise InputError(f"{path}: is not an image that can be read; convert or remove it") from None
     except Image.DecompressionBombError:
@@ -123,6 +149,8 @@ def _describe(path: Path, image: Image.Image) -> ImageHeader:
     stored = (tags[_WIDTH], tags[_HEIGHT]) if tags else image.size
     width, height = orientation.apply_to_size(*stored)
     bits = _count_bits(path, image)
+    if width * height * bits / 8 > _MOST_DECODED_BYTES:
+        raise InputError(f"{path}: is too large ({width} x {height} px); make it smaller")
     if mode in ("CMYK", "YCCK", "LAB", "HSV"):
         raise InputError(f"{path}: has print colours ({mode}); convert it to RGB")
     if bits not in (8, 16) or mode not in (_SIXTEEN_BIT_MODES if bits == 16 else _EIGHT_BIT_MODES):
@@ -145,7 +173,7 @@ def _count_bits(path: Path, image: Image.Image) -> int:
     if image.format == "TIFF":
         found: int = max(getattr(image, "tag_v2", {}).get(_BITS, (1,)))
     elif image.format == "PNG":
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             found = file.read(_PNG_BIT_DEPTH_BYTE + 1)[_PNG_BIT_DEPTH_BYTE]
     else:
         found = 8
@@ -172,7 +200,8 @@ def decode_eight_bits(header: ImageHeader) -> NDArray[np.uint8]:
     image = _load(header, _read_bytes(header))
     if image.mode in ("P", "PA"):
         image = image.convert("RGBA")  # a palette with transparency cannot be converted to RGB directly
-    return _check_size(header, _turn(header, np.asarray(image.convert("RGB"))))
+    # Converting RGB to RGB would copy it.
+    return _check_size(header, _turn(header, np.asarray(image if image.mode == "RGB" else image.convert("RGB"))))
 
 
 def decode_sixteen_bits(header: ImageHeader) -> NDArray[np.uint16]:
@@ -189,21 +218,19 @@ def decode_sixteen_bits(header: ImageHeader) -> NDArray[np.uint16]:
 
 
 def _read_bytes(header: ImageHeader) -> bytes:
-    try:
-        return header.path.read_bytes()
-    except OSError as error:
-        raise InputError(
-            f"{header.path}: cannot be read ({error.strerror}), check the file and its permissions"
-        ) from None
+    with open_regular(header.path, most_bytes=_MOST_BYTES) as file, reading(header.path):
+        return file.read()
 
 
 def _load(header: ImageHeader, content: bytes) -> Image.Image:
     try:
-        image = Image.open(io.BytesIO(content))
-        image.load()
-        # Some versions of Pillow rotate a TIFF themselves: do it in all versions.
-        return ImageOps.exif_transpose(image) if header.is_tiff else image
-    except (OSError, SyntaxError, ValueError, EOFError, zlib.error):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the header has told already
+            image = Image.open(io.BytesIO(content), formats=_FORMATS)
+            image.load()
+            # Some versions of Pillow rotate a TIFF themselves: do it in all versions.
+            return ImageOps.exif_transpose(image) if header.is_tiff else image
+    except (OSError, SyntaxError, ValueError, EOFError, MemoryError, zlib.error):
         raise InputError(f"{header.path}: is truncated or damaged; copy it again or remove it") from None
 
 

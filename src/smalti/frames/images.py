@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.errors import InputError
+from smalti.errors import InputError, as_one_line
 from smalti.frames.image_reading import ImageHeader, decode_eight_bits, decode_sixteen_bits, read_header
 from smalti.frames.source_settings import Scaling, SourceSettings, make_fingerprint, sample_bytes
 
@@ -34,8 +34,8 @@ class ImageSource:
         self._scaling = Scaling.within(first.width, first.height, settings.max_size)
         self._range = _find_range(self._headers) if first.bits == 16 else None
         self.width, self.height, self.scale = self._scaling.width, self._scaling.height, self._scaling.scale
-        self.labels = tuple(file.name for file in chosen)
-        self.warnings: tuple[str, ...] = ()
+        self.labels = tuple(as_one_line(file.name) for file in chosen)
+        self.warnings = _find_odd_metadata(self._headers)
         samples = (part for file in chosen for part in (file.name, sample_bytes(file)))
         self.fingerprint = make_fingerprint(["images", *numbers, self.width, self.height, *samples])
 
@@ -78,6 +78,13 @@ def _check_alike(headers: Sequence[ImageHeader]) -> None:
                 f"{header.path}: has {header.bits} bits a sample, but {first.path.name} has {first.bits}; "
                 f"all images must have one depth"
             )
+
+
+def _find_odd_metadata(headers: Sequence[ImageHeader]) -> tuple[str, ...]:
+    odd = [header.path.name for header in headers if header.odd_metadata]
+    if not odd:
+        return ()
+    return (f"{len(odd)} of the images have metadata that cannot be read, the first is {odd[0]}",)
 
 
 def _find_range(headers: Sequence[ImageHeader]) -> DepthRange:

@@ -12,12 +12,14 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.compiled import physical_memory
 from smalti.errors import InputError, UsageError
 from smalti.frames.images import ImageSource
 from smalti.frames.source_settings import SourceSettings
 from smalti.frames.video import VideoSource
+from smalti.interchange.regular_files import kind_of, reading
 
-__all__ = ["FrameSource", "SourceSettings", "open_source"]
+__all__ = ["FrameSource", "SourceSettings", "check_frame_size", "open_source"]
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".png", ".tif", ".tiff", ".bmp", ".webp", ".gif"})
 
@@ -94,9 +96,10 @@ def open_source(location: str | Path | Sequence[str | Path], settings: SourceSet
             return ImageSource(paths[0].parent, list_files(paths), settings)
         location = location[0]
     path = Path(location)
-    if path.is_dir():
+    kind = kind_of(path)
+    if kind == "folder":
         return ImageSource(path, list_folder(path), settings)
-    if path.exists():
+    if kind == "file":
         if path.suffix.lower() in IMAGE_SUFFIXES - {".gif"}:
             raise InputError(f"{path}: is a single image; give its folder, several images or a video")
         return VideoSource(path, settings)
@@ -105,12 +108,34 @@ def open_source(location: str | Path | Sequence[str | Path], settings: SourceSet
     raise InputError(f"{path}: does not exist, check the path")
 
 
+SMALLEST_SIDE = 24
+"""Pixels. Smaller frames hold no keypoint, and nothing that could be registered by all pixels."""
+
+MOST_PIXELS = 50 * 10**6
+BYTES_PER_PIXEL = 360
+"""What the search for keypoints takes, measured on frames of 12 to 49 million pixels."""
+
+
+def check_frame_size(source: FrameSource) -> None:
+    """Refuse frames that are too small to register, or so large that they would not fit into memory."""
+    width, height = source.width, source.height
+    if min(width, height) < SMALLEST_SIDE:
+        raise InputError(
+            f"{source.path}: frames of {width} x {height} px are too small; give at least {SMALLEST_SIDE} px a side"
+        )
+    most = min(MOST_PIXELS, physical_memory() // BYTES_PER_PIXEL)
+    if width * height > most:
+        side = int(max(width, height) * (most / (width * height)) ** 0.5)
+        raise InputError(
+            f"{source.path}: frames of {width} x {height} px are too large; reduce them with --max-size {side} or less"
+        )
+
+
 def list_folder(folder: Path) -> list[Path]:
     """List the images of a folder in natural order, without other files and hidden ones."""
-    try:
-        return _pick(folder, folder.iterdir())
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be read ({error.strerror}), check the permissions") from None
+    with reading(folder):
+        paths = list(folder.iterdir())
+    return _pick(folder, paths)
 
 
 def list_pattern(pattern: str) -> list[Path]:
@@ -122,7 +147,7 @@ def list_pattern(pattern: str) -> list[Path]:
 def list_files(paths: Sequence[Path]) -> list[Path]:
     """Sort the given files in natural order, because the shell sorts img10 before img2."""
     for path in paths:
-        if not path.is_file():
+        if kind_of(path) != "file":
             raise InputError(f"{path}: is not a file; give images, one folder or one video")
     ordered = sorted(paths, key=natural_key)
     for one, next_one in pairwise(ordered):
@@ -142,7 +167,7 @@ def _pick(location: Path, paths: Iterable[Path]) -> list[Path]:
     images = [
         path
         for path in paths
-        if path.suffix.lower() in IMAGE_SUFFIXES and not path.name.startswith(".") and path.is_file()
+        if path.suffix.lower() in IMAGE_SUFFIXES and not path.name.startswith(".") and kind_of(path) == "file"
     ]
     if not images:
         raise InputError(f"{location}: holds no images (JPEG, PNG, TIFF, BMP or WebP); check the path")

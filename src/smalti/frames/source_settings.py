@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,15 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.errors import UsageError
+from smalti.interchange.regular_files import open_regular, reading
 
 _SMALLEST_SIZE = 32
 _SAMPLE_BYTES = 4096
 # Labels show hundredths of a second. Half of that, so that a time copied from a label selects that frame.
 _TIME_TOLERANCE_SECONDS = 0.005
 
-_FRAME = re.compile(r"\d+")
-_SECONDS = re.compile(r"(\d+(?:\.\d*)?|\.\d+)s")
-_CLOCK = re.compile(r"(?:(\d+):)?(\d+):([0-5]?\d(?:\.\d*)?)")
+# Longer numbers are typing errors; Python refuses to read more than 4300 digits.
+_FRAME = re.compile(r"\d{1,15}")
+_SECONDS = re.compile(r"(\d{1,15}(?:\.\d*)?|\.\d+)s")
+_CLOCK = re.compile(r"(?:(\d{1,15}):)?(\d{1,15}):([0-5]?\d(?:\.\d*)?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +129,8 @@ def sample_bytes(path: Path) -> bytes:
 
     The start alone does not distinguish uncompressed images, whose headers and sizes are equal.
     """
-    size = path.stat().st_size
-    with path.open("rb") as file:
+    with open_regular(path) as file, reading(path):
+        size = file.seek(0, os.SEEK_END)
         pieces = [size.to_bytes(8, "little")]
         for offset in (0, size // 2, max(0, size - _SAMPLE_BYTES)):
             file.seek(offset)

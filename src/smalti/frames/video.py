@@ -130,12 +130,9 @@ class VideoSource:
 
 
 def _sample_file(path: Path) -> bytes:
-    try:
-        sample = sample_bytes(path)
-        if path.stat().st_size == 0:
-            raise InputError(f"{path}: is empty; record or copy it again")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}), check the path and the permissions") from None
+    sample = sample_bytes(path)
+    if not any(sample[:8]):  # its size
+        raise InputError(f"{path}: is empty; record or copy it again")
     return sample
 
 

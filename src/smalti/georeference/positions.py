@@ -10,6 +10,7 @@ from pathlib import Path
 
 from smalti.errors import TableError
 from smalti.georeference.utm import choose_zone, utm_from_geographic
+from smalti.interchange.regular_files import open_table, reading
 
 FEWEST_FRAMES = 3
 """Two determine a similarity; the third checks it."""
@@ -175,12 +176,10 @@ class Table:
 def read_table(path: Path) -> Table:
     """Read a table of positions."""
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with open_table(path) as file, reading(path, TableError):
             lines = csv.reader(file)
             columns = tuple(name.strip().lower() for name in next(lines, []))
             rows = tuple(_read_row(path, lines.line_num, columns, cells) for cells in lines if cells)
-    except OSError as error:
-        raise TableError(f"{path}: cannot be read ({error.strerror}), check the path") from None
     except (UnicodeDecodeError, csv.Error):
         raise TableError(f"{path}: is not a CSV text file, expected a header such as file,lat,lon") from None
     if len(set(columns)) < len(columns):

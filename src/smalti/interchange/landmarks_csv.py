@@ -4,31 +4,59 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from smalti.errors import PairError, TableError
+from smalti.geometry.outline import Outline
 from smalti.interchange.atomic_files import write_text
+from smalti.interchange.regular_files import open_table, reading
 from smalti.records import Landmarks, Pair
+
+OUTSIDE_PX = 1.0
+"""How far landmarks may lie outside a frame: other programs count pixels from their corners, or round."""
 
 COLUMNS = ("frame_i", "frame_j", "x_i", "y_i", "x_j", "y_j")
 
 
-def read_landmarks(path: str | Path, *, sigma: float = 1.0) -> list[Landmarks]:
-    """Read all landmarks, one record a pair, sorted by pair."""
+@dataclass(frozen=True, slots=True)
+class FrameSize:
+    """The size of the frames that landmarks belong to, and the limit that they were reduced to, if any."""
+
+    width: int
+    height: int
+    max_size: int | None = None
+
+    def check(self, path: Path, line: int, points: Sequence[float]) -> None:
+        """Refuse points x, y, x, y outside the frames: they belong to other frames, or to these at another size."""
+        outline = Outline.of_pixels(self.width, self.height)
+        for x, y in zip(points[::2], points[1::2], strict=True):
+            if not outline.contains(np.array([x, y]), OUTSIDE_PX):
+                remedy = "give landmarks of these frames"
+                if self.max_size is not None:
+                    remedy = f"--max-size {self.max_size} may have reduced them, give landmarks in their reduced pixels"
+                raise TableError(
+                    f"{path}, line {line}: ({x:g}, {y:g}) is not in a frame, frames of the project are {self.width} x "
+                    f"{self.height} px; {remedy}"
+                )
+
+
+def read_landmarks(path: str | Path, *, sigma: float = 1.0, frames: FrameSize | None = None) -> list[Landmarks]:
+    """Read all landmarks, one record a pair, sorted by pair; refuse those that lie outside the `frames`."""
     path = Path(path)
     by_pair: dict[Pair, list[tuple[float, ...]]] = {}
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with open_table(path) as file, reading(path, TableError):
             reader = csv.DictReader(file)
             _check_header(path, reader.fieldnames)
             for row in reader:
                 pair, numbers = _parse(path, reader.line_num, row)
+                if frames is not None:
+                    frames.check(path, reader.line_num, numbers)
                 by_pair.setdefault(pair, []).append(numbers)
-    except OSError as error:
-        raise TableError(f"{path}: cannot be read ({error.strerror}), check the path") from None
     except (UnicodeDecodeError, csv.Error):
         raise TableError(f"{path}: is not a CSV text file, expected the header {','.join(COLUMNS)}") from None
     records = []

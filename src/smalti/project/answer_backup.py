@@ -2,7 +2,7 @@
 
 The first line names the source. Every other line is a row of the log with the row's own checksum, which covers the line
 before it. The database is the truth: the copy follows when an entry is on disk there, and catches up where a program
-was killed in between.
+was killed or the power was lost in between.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from smalti.errors import OutputError, ProjectError
+from smalti.interchange.atomic_files import sync_folder
 from smalti.interchange.checksums import checksum_of, row_checksum
-from smalti.project.database import sync_folder
 from smalti.project.facts import SourceFacts, unpack_fact
 from smalti.project.packing import LOG_COLUMNS, Row, unpack_log_row, unpack_pair
 from smalti.records import Author
@@ -32,6 +32,7 @@ if sys.platform != "win32":
 FORMAT = 1
 LONGEST_LINE = 2**28
 _TAIL = 2**16
+_CHUNK = 2**20
 _AUTHOR = LOG_COLUMNS.index("author")
 _LANDMARKS = LOG_COLUMNS.index("landmarks")
 
@@ -42,6 +43,7 @@ class AnswerBackup:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
+        self._has_looked = False  # for holes, which appear only where the power was lost
 
     def catch_up(self, rows_after: Callable[[int], Sequence[Row]], source: Callable[[], SourceFacts | None]) -> None:
         """Add the rows that the file lacks; `rows_after` returns those after a place, each with its checksum.
@@ -53,11 +55,13 @@ class AnswerBackup:
             if not self._path.exists() and not rows_after(0):
                 return
             with self._lock, self._opened() as file:
-                end, place, checksum = _find_end(file)
+                size = file.seek(0, os.SEEK_END) if self._has_looked else _find_hole(file)
+                end, place, checksum = _find_end(file, size)
                 if place and not any(row[0] == place and row[-1] == checksum for row in rows_after(place - 1)[:1]):
                     place = -1
                 if place >= 0:
                     self._add(file, end, rows_after(place), source)
+                    self._has_looked = True
                     return
             self._set_aside()
             with self._lock, self._opened() as file:
@@ -99,12 +103,26 @@ class AnswerBackup:
         self._path.rename(target)
 
 
-def _find_end(file: BinaryIO) -> tuple[int, int, bytes]:
-    """Return the end of the last whole line, its place in the log and its checksum.
+def _find_hole(file: BinaryIO) -> int:
+    """Return where the file has its first zero byte, which no text has, or its size.
+
+    What was not synced when the power was lost may be missing in the middle of the file, not only at its end.
+    """
+    file.seek(0)
+    at = 0
+    while chunk := file.read(_CHUNK):
+        hole = chunk.find(0)
+        if hole >= 0:
+            return at + hole
+        at += len(chunk)
+    return at
+
+
+def _find_end(file: BinaryIO, size: int) -> tuple[int, int, bytes]:
+    """Return the end of the last whole line of the first `size` bytes, its place in the log and its checksum.
 
     The place is 0 for a file without entries, and -1 where the last line is no entry of a log.
     """
-    size = file.seek(0, os.SEEK_END)
     tail, start = b"", size
     while start > 0 and tail.rstrip(b"\n").count(b"\n") < 2:
         start = max(0, start - max(_TAIL, len(tail)))

@@ -18,9 +18,11 @@ from smalti.errors import (
     ProjectError,
     SmaltiError,
 )
+from smalti.interchange.atomic_files import sync_folder
 from smalti.interchange.checksums import row_checksum
+from smalti.interchange.regular_files import kind_of
 from smalti.project.answer_backup import AnswerBackup
-from smalti.project.database import BACKUP_NAME, Database, is_writable, sync_folder
+from smalti.project.database import BACKUP_NAME, Database, is_writable
 from smalti.project.entries import Act, AnswerEntry, History, LogEntry
 from smalti.project.facts import SourceFacts
 from smalti.project.packing import LOG_COLUMNS, Row, pack_log_row, unpack_log_row, unpack_pair
@@ -57,11 +59,7 @@ class Store(ResultStore):
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> Self:
         """Open a file that is there. Read-only, it is left as it is, and may lie where nothing can be written."""
-        try:
-            is_there = path.is_file()
-        except OSError as error:
-            raise ProjectError(f"{path}: cannot be read ({error.strerror}); check the permissions") from None
-        if not is_there:
+        if kind_of(path, ProjectError) != "file":
             backup = path.with_name(BACKUP_NAME)
             instead = f"make a new project with: smalti import NEW {backup}" if backup.exists() else "build one first"
             raise ProjectError(f"{path.parent}: is not a Smalti project, {path.name} is missing; {instead}")

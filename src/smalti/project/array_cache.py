@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.errors import OutputError
+from smalti.interchange.regular_files import kind_of
 from smalti.registration.keypoints import Keypoints
 
 FRAMES_IN_MEMORY = 1000
@@ -34,7 +35,7 @@ class Cache:
 
     def has_keypoints(self, frame: int) -> bool:
         """Tell whether the keypoints of a frame are there."""
-        return self._keypoints_file(frame).exists()
+        return kind_of(self._keypoints_file(frame), OutputError) == "file"
 
     def keypoints(self, frame: int) -> Keypoints:
         """Return the keypoints of a frame, which must be there; the latest used stay in memory."""
@@ -66,7 +67,7 @@ class Cache:
     def array(self, name: str) -> NDArray[np.float64] | None:
         """Return an array of that name, or None if there is none or it is damaged."""
         path = self.folder / f"{name}.npz"
-        arrays = self._load(path) if path.exists() else None
+        arrays = self._load(path) if kind_of(path, OutputError) == "file" else None
         return None if arrays is None else arrays["values"]
 
     def keep_array(self, name: str, values: NDArray[np.float64]) -> None:

@@ -103,16 +103,6 @@ def is_writable(path: Path) -> bool:
     return os.access(path.parent, os.W_OK | os.X_OK) and (not path.exists() or os.access(path, os.W_OK))
 
 
-def sync_folder(folder: Path) -> None:
-    """Make sure that a new file of a folder is still there after a power failure."""
-    if os.name == "posix":  # elsewhere folders cannot be opened
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 def _connect(address: str, path: Path, *pragmas: str, is_uri: bool = False) -> sqlite3.Connection:
     with ExitStack() as stack:
         try:

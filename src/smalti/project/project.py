@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.engine.link_confirmation import unconfirmed_frames
-from smalti.errors import ProjectError
+from smalti.errors import ProjectError, TableError
 from smalti.frames.source import FrameSource, open_source
 from smalti.geometry.homographies import project_points
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.georeference.georeferencing import Georeference, fit_georeference
 from smalti.georeference.positions import read_positions
-from smalti.interchange.landmarks_csv import read_landmarks
+from smalti.interchange.landmarks_csv import FrameSize, read_landmarks
+from smalti.interchange.regular_files import kind_of
 from smalti.notebook_html import draw_card, say_answers, say_error, shrink
 from smalti.project.answer_store import FILE_NAME, Store
 from smalti.project.array_cache import Cache
@@ -58,11 +59,7 @@ class Project:
         It may lie where nothing can be written. `to_write` is for those who add answers; they lock it first.
         """
         folder = Path(folder)
-        try:
-            is_there = folder.is_dir()
-        except OSError as error:
-            raise ProjectError(f"{folder}: cannot be read ({error.strerror}); check the permissions") from None
-        if not is_there:
+        if kind_of(folder, ProjectError) != "folder":
             raise ProjectError(f"{folder}: no such project; build one with: smalti build INPUT -o {folder}")
         store = Store.open(folder / FILE_NAME, read_only=not to_write)
         return cls(folder, store, None if source is None else str(source))
@@ -276,7 +273,11 @@ class Project:
     def evaluate(self, landmarks: str | Path) -> Evaluation:
         """Hold landmarks of a CSV file against the mosaic."""
         path = Path(landmarks)
-        records = read_landmarks(path)
+        records = read_landmarks(
+            path, frames=FrameSize(self.width, self.height, self.source_facts.binding.source.max_size)
+        )
+        if not records:
+            raise TableError(f"{path}: holds no landmarks; give a row for each")
         for record in records:
             if record.pair.j >= len(self.frames):
                 raise ProjectError(

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Self
 
 from smalti.errors import OutputError, ProjectError
+from smalti.interchange.atomic_files import naming, sync_folder
+from smalti.interchange.regular_files import kind_of, reading
 from smalti.project.answer_store import FILE_NAME
 from smalti.project.database import BACKUP_NAME, is_writable
 
@@ -46,15 +48,20 @@ class ProjectLock:
             ) from None
         # A project that is dropped without being closed must not lock its folder for ever.
         self._release = weakref.finalize(self, _let_go, self._descriptor, self._path, os.getpid())
-        self.describe(self._what)
+        try:
+            self.describe(self._what)
+        except OutputError:
+            self.release()
+            raise
         return self
 
     def describe(self, what: str) -> None:
         """Tell others something else about who has the lock."""
         self._what = what
         if self._release is not None and self._release.alive:
-            os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, f"{os.getpid()}\n{what}\n".encode(), 0)
+            with naming(self._path):
+                os.ftruncate(self._descriptor, 0)
+                os.pwrite(self._descriptor, f"{os.getpid()}\n{what}\n".encode(), 0)
 
     def release(self) -> None:
         """Let others work in the folder."""
@@ -113,15 +120,21 @@ def _let_go(descriptor: int, path: Path, owner: int) -> None:
 
 def make_folder(folder: Path) -> None:
     """Make a folder for a project, or refuse one that holds something else or cannot be written."""
+    kind = kind_of(folder, OutputError)
+    if kind == "file":
+        raise OutputError(f"{folder}: is a file, name a folder")
+    with reading(folder, OutputError):
+        names = {file.name for file in folder.iterdir()} if kind == "folder" else set()
     try:
-        is_there = folder.exists()
-        if is_there and not folder.is_dir():
-            raise OutputError(f"{folder}: is a file, name a folder")
-        names = {file.name for file in folder.iterdir()} if is_there else set()
+        # A power loss must not take the folder and the first answers with it. A folder that is there may be as new:
+        # whoever made it may have been killed before it was synced.
+        place = folder.absolute()
+        unsynced = [place, *(parent for parent in place.parents if not parent.exists())]
         folder.mkdir(parents=True, exist_ok=True)
+        for one in unsynced:
+            sync_folder(one.parent)
     except OSError as error:
-        doing = "read" if folder.exists() else "made"
-        raise OutputError(f"{folder}: cannot be {doing} ({error.strerror}), name another folder") from None
+        raise OutputError(f"{folder}: cannot be made ({error.strerror}), name another folder") from None
     if FILE_NAME in names:
         if not is_writable(folder / FILE_NAME):
             raise OutputError(
@@ -132,5 +145,6 @@ def make_folder(folder: Path) -> None:
             f"{folder}: {FILE_NAME} is missing; make a new project of its answers with: smalti import NEW "
             f"{folder / BACKUP_NAME}"
         )
-    elif names - {LOCK_NAME}:  # a process that was killed as it began leaves nothing but its lock
+    # Whoever was killed as it began leaves nothing but its lock; a power loss may leave SQLite's journal too.
+    elif any(name != LOCK_NAME and not name.startswith(FILE_NAME) for name in names):
         raise OutputError(f"{folder}: is not empty and not a project, name another folder")

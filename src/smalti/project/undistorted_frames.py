@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled
-from smalti.errors import OutputError, ProjectError
+from smalti.errors import ProjectError
 from smalti.geometry.homographies import invert_homographies
 from smalti.geometry.lens import Lens
-from smalti.interchange.atomic_files import naming, replacing_folder
+from smalti.interchange.atomic_files import check_new_folder, naming, replacing_folder
 from smalti.interchange.transforms_json import FrameTransform, write_transforms
 from smalti.project.project import Project
 from smalti.rendering.canvas import Canvas
@@ -33,8 +33,7 @@ def write_undistorted_frames(
     placements = project.placements
     if not placements:
         raise ProjectError(f"{project.folder}: nothing was placed, so there is nothing to write; build it first")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OutputError(f"{folder}: is not an empty folder; name a new one")
+    check_new_folder(folder)
     undistortion = Undistortion(project.lens, project.mask)
     frame_from_picture = undistortion.frame_from_picture
     picture_from_frame = invert_homographies(frame_from_picture)

@@ -17,6 +17,9 @@ from smalti.geometry.outline import Outline
 MAX_PIXELS = 200 * 10**9
 """A larger canvas means that a map is wrong."""
 
+SMALLEST_SCALE, LARGEST_SCALE = 1e-6, 1e6
+"""Beyond these, numbers of pixels overflow and maps cannot be inverted."""
+
 # Maps have rounding errors. Without this tolerance a frame that begins at -1e-12 would add an empty column.
 _TOLERANCE = 1e-6
 
@@ -115,8 +118,11 @@ class Canvas:
         `mosaic_from_frame` is (n, 3, 3). `rim` (m, 2) are points along the border of a frame, as `Lens.rim`; they are
         needed where the border is not a rectangle. `numbers` are the frame numbers for error messages.
         """
-        if not (math.isfinite(scale) and scale > 0):
-            raise UsageError(f"scale {scale}: give a positive number, 1 for the frames' own resolution")
+        if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
+            raise UsageError(
+                f"scale {scale:g}: give a number from {SMALLEST_SCALE:g} to {LARGEST_SCALE:g}, 1 for the frames' own "
+                "resolution"
+            )
         if len(mosaic_from_frame) == 0:
             raise UsageError("the mosaic has no frames: give at least one")
         if rim is None:

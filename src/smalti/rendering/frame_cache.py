@@ -52,7 +52,8 @@ class FrameCache:
         self._bytes = 0
         self._on_disk: dict[int, _DiskFrame] = {}
         # The file has no name, so the system removes it however the program ends.
-        self._spool = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        with naming(folder):
+            self._spool = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         weakref.finalize(self, self._spool.close)
         self._spool_end = 0
         self._free_positions: dict[int, list[int]] = {}  # free positions in the file, by number of bytes

@@ -54,8 +54,10 @@ class Survey:
         say: Callable[[str], None] = lambda message: None,
     ) -> None:
         """Read and reduce the frames that are not yet stored. A damaged one and those after it are read again."""
-        stored = min(self._path.stat().st_size // self._record if self._path.exists() else 0, len(self._numbers))
-        done = count_whole_records(self._path, self._record) if stored else 0
+        with naming(self._path):
+            stored = self._path.stat().st_size // self._record if self._path.exists() else 0
+            stored = min(stored, len(self._numbers))
+            done = count_whole_records(self._path, self._record) if stored else 0
         if done < stored:
             say(f"{self._path}: is damaged; frames are read again")
         done = min(done, stored)

@@ -40,6 +40,7 @@ OnProgress = Callable[[int, int], None]
 MAP_ROWS = 256
 DEFAULT_MEMORY = 2**30
 LEAST_MEMORY = 2**29
+MOST_MEMORY = 2**40
 
 LARGEST_SHOWN = 200_000_000
 """Pixels of all frames together: a notebook shows a picture of such a mosaic, and only the size of a larger one."""
@@ -72,8 +73,10 @@ class Mosaic:
         results, so that an interrupted rendering can go on. It must belong to these frames alone. Without a folder the
         results are lost. `say` is told of damaged ones, which are computed again.
         """
-        if memory_bytes < LEAST_MEMORY:
-            raise UsageError(f"memory {memory_bytes // 2**20} MB: give at least {LEAST_MEMORY // 2**20}")
+        if not LEAST_MEMORY <= memory_bytes <= MOST_MEMORY:
+            raise UsageError(
+                f"memory {memory_bytes // 2**20} MB: give {LEAST_MEMORY // 2**20} to {MOST_MEMORY // 2**20}"
+            )
         self._layout = Layout(frames, mosaic_from_frame, width, height, mask, sigma_px or {}, folder, lens, say)
         self._budget = MemoryBudget.within(memory_bytes)
 

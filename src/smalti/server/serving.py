@@ -28,7 +28,7 @@ from smalti.annotation.opening import refuse_choice_of_frames
 from smalti.annotation.session import QueueName, Session, queue_named
 from smalti.building.build import Location
 from smalti.building.build_settings import BuildSettings
-from smalti.errors import UsageError
+from smalti.errors import UsageError, as_one_line
 from smalti.frames.source_settings import SourceSettings
 from smalti.geometry.homographies import FamilyName
 from smalti.progress import Progress, progress_of
@@ -166,8 +166,9 @@ def serve_page(
 def _describe(location: Location) -> tuple[str, str]:
     """Return an input's name and location in words, before it is opened."""
     if isinstance(location, str | Path):
-        return Path(location).name.removesuffix(".smalti"), str(location)
-    first, *others = map(str, location)
+        place = as_one_line(str(location))
+        return Path(place).name.removesuffix(".smalti"), place
+    first, *others = (as_one_line(str(one)) for one in location)
     return Path(first).name, first + (f" and {len(others)} more" if others else "")
 
 
@@ -176,6 +177,9 @@ QUICK_SECONDS = 0.3
 
 FAREWELL_SECONDS = 2.0
 """For an open page to read why the program ends: the sequence could not be prepared, or the mosaic is finished."""
+
+GRACE_SECONDS = 0.5
+"""For answers on their way to arrive when the server ends; less than Uvicorn's own time."""
 
 LOOKING_SECONDS = 0.1
 
@@ -235,7 +239,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                log_level="warning",
+                log_level="error",  # anybody can send malformed requests: they are refused, not told
                 access_log=False,
                 lifespan="off",
                 ws="none",
@@ -248,9 +252,27 @@ class Server(uvicorn.Server):
         self._dispatcher = dispatcher
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the streams of open pages first. Otherwise they would keep the server running for ever."""
+        """End the streams of open pages first. Otherwise they would keep the server running for ever.
+
+        Requests of which a part never comes, and readers that do not read, are disconnected. Uvicorn would wait for
+        them, cancel their tasks and print a traceback for each.
+        """
         await self._dispatcher.leave()
+        for connection in list(self.server_state.connections):
+            cycle = getattr(connection, "cycle", None)
+            if cycle is not None and cycle.more_body:
+                _disconnect(connection)
+        asyncio.get_running_loop().call_later(GRACE_SECONDS, self._disconnect_all)
         await super().shutdown(sockets)
+
+    def _disconnect_all(self) -> None:
+        for connection in list(self.server_state.connections):
+            _disconnect(connection)
+
+
+def _disconnect(connection: Any) -> None:
+    if connection.transport is not None:
+        connection.transport.abort()
 
 
 async def _serve(

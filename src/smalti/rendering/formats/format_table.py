@@ -174,14 +174,19 @@ def _write(target: Path, path: Path, content: bytes) -> None:
 
 def _check_replaceable(target: Path) -> None:
     """Refuse to replace what is not an earlier image. Browsers, too, save to folders named NAME_files."""
-    if target.suffix.lower() == ".zarr":
-        if target.is_file():
-            raise OutputError(f"{target}: is a file, and OME-Zarr is a folder: choose another name, or move it away")
-        marks = (".zgroup", ".zattrs", "zarr.json")
-        if target.is_dir() and any(target.iterdir()) and not any((target / name).exists() for name in marks):
-            raise OutputError(f"{target}: is a folder but not a Zarr group: choose another name, or move it away")
-    elif target.exists() and not (target.is_dir() and all(entry.name.isdecimal() for entry in target.iterdir())):
-        raise OutputError(f"{target}: exists and does not hold DeepZoom tiles: choose another name, or move it away")
+    with naming(target):
+        if target.suffix.lower() == ".zarr":
+            if target.is_file():
+                raise OutputError(
+                    f"{target}: is a file, and OME-Zarr is a folder: choose another name, or move it away"
+                )
+            marks = (".zgroup", ".zattrs", "zarr.json")
+            if target.is_dir() and any(target.iterdir()) and not any((target / name).exists() for name in marks):
+                raise OutputError(f"{target}: is a folder but not a Zarr group: choose another name, or move it away")
+        elif target.exists() and not (target.is_dir() and all(entry.name.isdecimal() for entry in target.iterdir())):
+            raise OutputError(
+                f"{target}: exists and does not hold DeepZoom tiles: choose another name, or move it away"
+            )
 
 
 WRITERS: dict[str, Writer] = {
