@@ -17,6 +17,8 @@ ATTACKS = {
     "kills": ("kills.attack", 200),
     "power_loss": ("power_loss.attack", 100),
     "full_disk": ("full_disk.attack", 100),
+    "no_rights": ("no_rights.attack", 100),
+    "read_only": ("read_only.attack", 50),
     "bit_flips": ("bit_flips.attack", 500),
     "fuzzed_inputs": ("fuzzed_inputs.attack", 1000),
     "bad_options": ("bad_options.attack", 1000),
