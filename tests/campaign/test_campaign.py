@@ -13,7 +13,8 @@ from tests.campaign.samples import BUILD, write_images
 
 SMALL = {
     "kills": 8,
-    "fuzzed_inputs": 27,
+    "bit_flips": 24,
+    "fuzzed_inputs": 36,
     "bad_options": 40,
     "hostile_projects": 12,
     "hostile_requests": 100,
