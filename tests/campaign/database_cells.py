@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from smalti.interchange.checksums import row_checksum
+from smalti.project.packing import CHECKED_TABLES, table_digest
 from tests.campaign.mutations import flip_bits
 
 
@@ -68,11 +70,6 @@ def insert(connection: sqlite3.Connection, table: str, rows: list[dict[str, obje
 def reseal(path: Path) -> None:
     """Write checksums that fit what the tables say now, as somebody can who knows how; cells of odd kinds have none."""
     with suppress(sqlite3.Error, UnicodeError, AssertionError), without_triggers(path) as connection:
-        if "digest" not in tables_of(connection):
-            return
-        from smalti.interchange.checksums import row_checksum  # noqa: PLC0415
-        from smalti.project.packing import CHECKED_TABLES, table_digest  # noqa: PLC0415
-
         before = b""
         for row in connection.execute("SELECT * FROM log ORDER BY place").fetchall():
             before = row_checksum(row[:-1], before)

@@ -12,12 +12,13 @@ from tests.campaign.commands import Ended, Trial, Worker, try_all, workers
 from tests.campaign.samples import BUILD, write_images
 
 SMALL = {
-    "kills": 8,
-    "fuzzed_inputs": 27,
-    "bad_options": 40,
+    "kills": 5,
+    "bit_flips": 16,
+    "fuzzed_inputs": 36,
+    "bad_options": 30,
     "hostile_projects": 12,
-    "hostile_requests": 100,
-    "slow_clients": 10,
+    "hostile_requests": 60,
+    "slow_clients": 5,
     "dropped_streams": 50,
 }
 FIRST = 1
