@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
@@ -66,6 +67,30 @@ def test_a_signal_ends_it_within_a_second_with_pages_open_and_everything_closed(
             assert page.ended
     assert (out, err, process.returncode) == ("fake.smalti True True\n", "", 0)
     assert seconds < 2
+
+
+STALLED = {
+    "half a line": "POST /api/ans",
+    "half a head": "POST /api/answer HTTP/1.1\r\nHost: {host}\r\n",
+    "half a body": "POST /api/answer HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+    "Content-Length: 1000\r\n\r\n{{",
+    "a reader that does not read": "GET /api/events HTTP/1.1\r\nHost: {host}\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("request_text", STALLED.values(), ids=STALLED)
+def test_requests_that_stall_neither_delay_the_end_nor_say_anything(request_text):
+    with program("well") as (process, url), ExitStack() as stack:
+        wait_for_stage(url, "asking")
+        host = url.removeprefix("http://")
+        for _ in range(20):
+            name, _, port = host.partition(":")
+            client = stack.enter_context(socket.create_connection((name, int(port))))
+            client.sendall(request_text.format(host=host).encode())
+        time.sleep(0.3)  # the server has read them
+        out, err, seconds = end(process, signal.SIGINT)
+    assert (out, err, process.returncode) == ("fake.smalti True True\n", "", 0)
+    assert seconds < 5
 
 
 def test_a_signal_ends_the_preparation_at_its_next_step():
