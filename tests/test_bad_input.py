@@ -478,11 +478,17 @@ def test_odd_metadata_is_one_line_that_names_the_first_file(images, tmp_path, ca
     assert told == [f"smalti: {folder}: 5 of the images have metadata that cannot be read, the first is frame_0000.jpg"]
 
 
-def test_a_mask_with_one_white_pixel(images, tmp_path, capfd):
-    mask = Image.new("L", (240, 180))
-    mask.putpixel((100, 100), 255)
+@pytest.mark.parametrize("white", [(101, 101, 102, 102), (0, 101, 600, 102), (590, 390, 600, 400)])
+def test_a_mask_that_leaves_next_to_nothing(white, tmp_path, capfd):
+    (tmp_path / "frames").mkdir()
+    for n in range(3):
+        noise = np.random.default_rng(n).integers(0, 255, (400, 600, 3), dtype=np.uint8)
+        Image.fromarray(noise).save(tmp_path / "frames" / f"{n}.png")
+    mask = Image.new("L", (600, 400))
+    mask.paste(255, white)
     mask.save(tmp_path / "mask.png")
-    complaint(capfd, "build", "-q", images, "-o", tmp_path / "out", "--mask", tmp_path / "mask.png")
+    said = refused(capfd, tmp_path, tmp_path / "frames", "-q", "--mask", tmp_path / "mask.png")
+    assert "mask.png: no square of 16 px is white" in said
 
 
 def test_names_of_images_that_are_no_text(images, tmp_path, capfd):

@@ -20,7 +20,6 @@ from smalti_lab.experiments.methods import SMALTI, Method
 from smalti_lab.experiments.run_store import UNFINISHED, keep, load, make_folder
 from smalti_lab.experiments.runs import Run, RunSettings, appearance_named, perform
 
-
 MOST_FRAMES, MOST_QUERIES = 100_000, 10**9
 """More would not fit into memory, or never end."""
 
