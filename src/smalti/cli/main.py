@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def end(number: int, frame: FrameType | None) -> None:
         received.append(number)
         if _is_importing(frame):
-            # Importing would turn the interruption into other errors, or lose it. Nothing has been begun yet.
+            # Importing would turn the interruption into other errors, or lose it.
             os.write(2, b"smalti: interrupted\n")
             os._exit(128 + number)
         raise KeyboardInterrupt
