@@ -60,7 +60,11 @@ class Bars:
     @contextmanager
     def stage(self, name: str, total: int) -> Iterator[Step]:
         """Show a bar of `total` parts."""
-        with tqdm(total=total, desc=f"{name:<10}", dynamic_ncols=True, smoothing=0.1, mininterval=0.2) as bar:
+        # Whoever has closed standard error wants no bars.
+        nowhere = sys.stderr is None
+        with tqdm(
+            total=total, desc=f"{name:<10}", dynamic_ncols=True, smoothing=0.1, mininterval=0.2, disable=nowhere
+        ) as bar:
 
             def step(done: int = 1) -> None:
                 bar.update(done)
@@ -69,4 +73,5 @@ class Bars:
 
     def say(self, message: str) -> None:
         """Print a line that no bar overwrites."""
-        tqdm.write(f"smalti: {as_one_line(message)}", file=sys.stderr)
+        if sys.stderr is not None:
+            tqdm.write(f"smalti: {as_one_line(message)}", file=sys.stderr)

@@ -62,6 +62,9 @@ def test_several_experiments_get_a_folder_each(tmp_path, capsys, without_figures
         (["experiment", "raster", "--frames", "many", "--out", "OUT"], "invalid int"),
         (["experiment", "raster", "--seeds", "1,x", "--out", "OUT"], "whole numbers"),
         (["experiment", "raster", "--jobs", "0", "--out", "OUT"], "at least 1"),
+        (["experiment", "raster", "--frames", "9" * 400, "--out", "OUT"], "at most 100000"),
+        (["experiment", "raster", "--queries", "9" * 400, "--out", "OUT"], "at most 1000000000"),
+        (["experiment", "raster", "--seeds", "9" * 400, "--out", "OUT"], "below 2^63"),
         (["experiment", "raster", "--colour", "red", "--out", "OUT"], "--colour"),
     ],
 )

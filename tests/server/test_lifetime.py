@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import httpx
@@ -76,6 +76,30 @@ def test_nothing_is_said_on_the_terminal_about_malformed_requests():
             connection.sendall(b"nonsense\r\n\r\n")
             assert b"400" in connection.recv(1000)
         assert end(process, signal.SIGINT)[1] == ""
+
+
+STALLED = {
+    "half a line": "POST /api/ans",
+    "half a head": "POST /api/answer HTTP/1.1\r\nHost: {host}\r\n",
+    "half a body": "POST /api/answer HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+    "Content-Length: 1000\r\n\r\n{{",
+    "a reader that does not read": "GET /api/events HTTP/1.1\r\nHost: {host}\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("request_text", STALLED.values(), ids=STALLED)
+def test_requests_that_stall_neither_delay_the_end_nor_say_anything(request_text):
+    with program("well") as (process, url), ExitStack() as stack:
+        wait_for_stage(url, "asking")
+        host = url.removeprefix("http://")
+        for _ in range(20):
+            name, _, port = host.partition(":")
+            client = stack.enter_context(socket.create_connection((name, int(port))))
+            client.sendall(request_text.format(host=host).encode())
+        time.sleep(0.3)  # the server has read them
+        out, err, seconds = end(process, signal.SIGINT)
+    assert (out, err, process.returncode) == ("fake.smalti True True\n", "", 0)
+    assert seconds < 5
 
 
 def test_a_signal_ends_the_preparation_at_its_next_step():

@@ -8,7 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import NoReturn
 
@@ -25,22 +25,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     options = argparse.Namespace()
     try:
-        with _one_line_warnings():
+        with _one_line_warnings(), _safe_output():
             options = make_parser().parse_args(arguments)
             _check_values(options)
-            if isinstance(sys.stdout, io.TextIOWrapper):
-                # Names of files need not be text, and a terminal need not have all characters.
-                sys.stdout.reconfigure(errors="backslashreplace")
             options.run(options)
-            _flush_output()
     except SmaltiError as error:
         print(f"smalti: {as_one_line(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return _interrupted(options)
     except BrokenPipeError:
-        # `smalti info DIR | head`: the reader has seen enough. Python would complain again when it flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # `smalti info DIR | head`: the reader has seen enough
         return READER_GONE
     except SystemError as error:
         # Ctrl-C while a compiled kernel is called comes out like this, wrapped once or more.
@@ -104,16 +99,55 @@ def _one_line_warnings() -> Iterator[None]:
         yield
 
 
-def _flush_output() -> None:
-    if sys.stdout is None:  # closed by the caller
+@contextmanager
+def _safe_output() -> Iterator[None]:
+    """Print everything that can be printed, and name standard output where it cannot be written."""
+    before = sys.stdout
+    if not isinstance(before, io.TextIOWrapper):  # closed, or a notebook's
+        yield
         return
+    before.flush()
+    # Names of files need not be text, and a terminal need not have all characters.
+    sys.stdout = _Output(
+        before.buffer, before.encoding, "backslashreplace", None, before.line_buffering, before.write_through
+    )
     try:
+        yield
         sys.stdout.flush()
+    finally:
+        with suppress(OSError, OutputError):
+            sys.stdout.detach()
+        sys.stdout = before
+
+
+class _Output(io.TextIOWrapper):
+    """Standard output whose errors are ours, so that they are not taken for those of other files."""
+
+    def write(self, text: str, /) -> int:
+        with _naming_output():
+            return super().write(text)
+
+    def flush(self) -> None:
+        with _naming_output():
+            super().flush()
+
+
+@contextmanager
+def _naming_output() -> Iterator[None]:
+    try:
+        yield
     except BrokenPipeError:
         raise
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         raise OutputError(f"standard output: cannot be written ({error.strerror}); free disk space") from None
+
+
+def _drop_output() -> None:
+    """Send what is left to nowhere. Python would complain again when it flushes at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _interrupted(options: argparse.Namespace) -> int:

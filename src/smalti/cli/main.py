@@ -22,26 +22,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def end(number: int, frame: FrameType | None) -> None:
         received.append(number)
         if _is_importing(frame):
-            # Importing would turn the interruption into other errors, or lose it. Nothing has been begun yet.
+            # Importing would turn the interruption into other errors, or lose it.
             os.write(2, b"smalti: interrupted\n")
             os._exit(128 + number)
         raise KeyboardInterrupt
 
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    # nohup, and a shell's &, have the program ignore signals.
+    handled = [number for number, handler in before.items() if handler not in (None, signal.SIG_IGN)]
     try:
-        for number, handler in before.items():
-            if handler is not signal.SIG_IGN:  # as nohup and a shell's & have it
-                signal.signal(number, end)
+        for number in handled:
+            signal.signal(number, end)
     except ValueError:
-        before = {}  # not in the main thread: signals are somebody else's
+        handled = []  # not in the main thread: signals are somebody else's
     try:
         from smalti.cli.command_line import run  # noqa: PLC0415
 
         code = run(arguments)
     finally:
-        for number, handler in before.items():
+        for number in handled:
             # The program itself is over: a late signal must not interrupt Python while it cleans up.
-            signal.signal(number, signal.SIG_DFL if arguments is None and handler is not signal.SIG_IGN else handler)
+            signal.signal(number, signal.SIG_DFL if arguments is None else before[number])
     return 128 + received[-1] if code == 128 + signal.SIGINT and received else code
 
 

@@ -25,6 +25,10 @@ _LARGEST_OVERLAY = 0.25
 _FIXED_RIM = 0.5
 _MARGIN = 0.005  # share of the longer side
 
+# A mask must leave a square of so many pixels, and of this part of the longer side: a sample of pixels must meet it.
+_SMALLEST_SCENE = 16
+_SCENE_PER_SIDE = 200
+
 # Edges of the rim and of overlays. In real, moving scenes no edge comes near the latter.
 _RIM_STABILITY, _RIM_STEEPNESS = 0.6, 2.5
 _OVERLAY_STABILITY, _OVERLAY_STEEPNESS = 0.8, 8.0
@@ -176,4 +180,8 @@ def read_mask(path: Path, width: int, height: int, *, scale: float = 1.0) -> NDA
         mask = np.asarray(shares > 1.0 - 1e-4, dtype=bool)
     if not mask.any():
         raise InputError(f"{path}: is completely black, so no scene is left; paint the scene white")
+    side = min(max(_SMALLEST_SCENE, -(-max(width, height) // _SCENE_PER_SIDE)), width, height)
+    square = np.ones((side, side), np.uint8)
+    if not cv2.erode(mask.astype(np.uint8), square, borderType=cv2.BORDER_CONSTANT, borderValue=0).any():
+        raise InputError(f"{path}: no square of {side} px is white, so too little scene is left; paint the scene white")
     return mask

@@ -39,13 +39,18 @@ class OpenedVideo:
         av.logging.set_level(None)  # FFmpeg would write to stderr
         try:
             # With the prefix a colon in a name is not read as a protocol; the list keeps playlists offline.
-            container = av.open(f"file:{path}", options={"protocol_whitelist": "file"})
+            container = av.open(
+                f"file:{path}", options={"protocol_whitelist": "file"}, metadata_errors="backslashreplace"
+            )
         except av.FFmpegError:
             raise InputError(f"{path}: is not a video that can be read; give a video or a folder of images") from None
         streams = [s for s in container.streams.video if not s.disposition & Disposition.attached_pic]
         if container.format.name in _TEXT_FORMATS or not streams:
             container.close()
             raise InputError(f"{path}: holds no video; give a video or a folder of images")
+        if streams[0].codec_context is None:
+            container.close()
+            raise InputError(f"{path}: its video cannot be decoded; convert it to MP4 or MKV")
         streams[0].thread_type = "AUTO"
         return cls(container, streams[0])
 

@@ -20,6 +20,9 @@ from smalti_lab.experiments.methods import SMALTI, Method
 from smalti_lab.experiments.run_store import UNFINISHED, keep, load, make_folder
 from smalti_lab.experiments.runs import Run, RunSettings, appearance_named, perform
 
+MOST_FRAMES, MOST_QUERIES = 100_000, 10**9
+"""More would not fit into memory, or never end."""
+
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
@@ -38,6 +41,8 @@ class StudySettings:
     def __post_init__(self) -> None:
         if not 0.0 < self.chain_noise < math.inf:
             raise UsageError(f"--chain-noise {self.chain_noise}: give a positive number")
+        if self.frames > MOST_FRAMES:
+            raise UsageError(f"--frames {self.frames}: give at most {MOST_FRAMES}")
         experiment_named(self.experiment).check(self.frames, self.chain_noise)
         appearance_named(self.appearance)
         for name in self.strategies:
@@ -49,8 +54,12 @@ class StudySettings:
                 raise UsageError(f"{what} are given twice: {', '.join(map(str, values))}")
         if self.queries < 1:
             raise UsageError(f"{self.queries} queries are too few, give at least 1")
+        if self.queries > MOST_QUERIES:
+            raise UsageError(f"--queries {self.queries}: give at most {MOST_QUERIES}")
         if min(self.seeds) < 0:
             raise UsageError(f"seed {min(self.seeds)}: seeds are not negative")
+        if max(self.seeds) >= 2**63:
+            raise UsageError(f"seed {max(self.seeds)}: give a number below 2^63")
         if self.batch < 1:
             raise UsageError(f"a batch of {self.batch} questions: give at least 1")
 
