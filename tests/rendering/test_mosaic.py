@@ -189,7 +189,7 @@ def test_what_cannot_be_rendered_is_refused_in_one_line(tmp_path):
         Mosaic(reader, {3: np.eye(3)}, WIDTH, HEIGHT, np.ones((3, 3), dtype=bool))
     with pytest.raises(InputError, match="the mask hides every pixel"):
         Mosaic(reader, {3: np.eye(3)}, WIDTH, HEIGHT, np.zeros((HEIGHT, WIDTH), dtype=bool))
-    with pytest.raises(UsageError, match="memory 100 MB: give at least 512"):
+    with pytest.raises(UsageError, match="memory 100 MB: give 512 to 1048576"):
         Mosaic(reader, {3: np.eye(3)}, WIDTH, HEIGHT, memory_bytes=100 * 2**20)
     with pytest.raises(UsageError, match="no frames"):
         Mosaic(reader, {}, WIDTH, HEIGHT).save(tmp_path / "m.png")
