@@ -14,7 +14,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 hypothesis.settings.register_profile("smalti", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("smalti")
 
-LONG = ("tests/server/test_durability.py", "tests/server/test_killed", "tests/test_wheel.py", "tests/page/", "tests/campaign/")
+LONG = (
+    "tests/server/test_durability.py",
+    "tests/server/test_killed",
+    "tests/test_wheel.py",
+    "tests/page/",
+    "tests/campaign/",
+)
 
 
 def pytest_collection_modifyitems(items):
