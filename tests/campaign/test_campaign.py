@@ -13,7 +13,7 @@ from tests.campaign.samples import BUILD, write_images
 
 SMALL = {
     "kills": 5,
-    "bit_flips": 16,
+    "bit_flips": 44,
     "fuzzed_inputs": 36,
     "bad_options": 30,
     "hostile_projects": 12,

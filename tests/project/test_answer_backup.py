@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from smalti.errors import NothingToUndoError, OutputError, PairError, ProjectError
+from smalti.errors import DamageError, NothingToUndoError, OutputError, PairError, ProjectError
 from smalti.project import answer_backup
 from smalti.project.answer_backup import read_backup
 from smalti.project.answer_store import FILE_NAME, Store
@@ -198,3 +198,53 @@ def test_a_file_of_something_else_is_refused_in_one_line(tmp_path, content):
         read_backup(tmp_path / "other.jsonl")
     assert str(tmp_path / "other.jsonl") in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def shortened(store, path):
+    """Return a project whose database has lost its last two answers, as after damage in SQLite's own journal."""
+    store.keep_fact(SOURCE)
+    store.keep_answer(by_person(0, 1))
+    store.close()
+    before = store.path.read_bytes()
+    with closing(Store.open(store.path)) as again:
+        again.keep_answer(by_person(0, 2))
+        again.keep_answer(by_person(1, 2))
+        full = again.log_checksums()
+    store.path.write_bytes(before)
+    return store.path, full
+
+
+def test_answers_that_the_database_has_lost_are_restored(shortened):
+    database, full = shortened
+    with closing(Store.open(database)) as store:
+        assert store.log_checksums() == full
+        assert "had lost its last 2 answers" in " ".join(store.discarded)
+
+
+def test_whoever_only_reads_is_told_of_answers_that_the_database_has_lost(shortened):
+    database, _ = shortened
+    with pytest.raises(DamageError, match=r"has lost its last 2 answers, which answers\.jsonl has; run"):
+        Store.open(database, read_only=True)
+
+
+def test_a_copy_of_another_log_is_no_reason_to_doubt_the_database(shortened, tmp_path):
+    database, _ = shortened
+    folder = tmp_path / "other"
+    folder.mkdir()
+    with closing(Store.create(folder / FILE_NAME)) as other:
+        other.keep_fact(SOURCE)
+        for j in range(1, 5):
+            other.keep_answer(by_person(0, j + 3))
+    database.with_name(BACKUP_NAME).write_bytes((folder / BACKUP_NAME).read_bytes())
+    with closing(Store.open(database, read_only=True)) as store:
+        assert store.revision == 1
+
+
+def test_a_pipe_in_the_place_of_the_copy_does_not_block(store, path):
+    store.keep_answer(by_person(0, 1))
+    store.close()
+    path.unlink()
+    os.mkfifo(path)
+    with closing(Store.open(store.path, read_only=True)) as again:
+        assert again.revision == 1

@@ -261,3 +261,14 @@ def test_a_disk_too_full_for_the_lock_is_named_and_keeps_nobody_out(tmp_path, mo
             ProjectLock(tmp_path, "smalti build").acquire()
     assert not (tmp_path / LOCK_NAME).exists()
     ProjectLock(tmp_path, "smalti build").acquire().release()
+
+
+def test_a_symbolic_link_in_the_place_of_the_lock_is_not_followed(tmp_path):
+    target = tmp_path / "letter.txt"
+    target.write_text("dear")
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / LOCK_NAME).symlink_to(target)
+    with pytest.raises(OutputError, match="cannot be locked"):
+        ProjectLock(folder, "smalti build").acquire()
+    assert target.read_text() == "dear"

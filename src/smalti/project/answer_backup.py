@@ -22,6 +22,7 @@ import numpy as np
 from smalti.errors import OutputError, ProjectError
 from smalti.interchange.atomic_files import sync_folder
 from smalti.interchange.checksums import checksum_of, row_checksum
+from smalti.interchange.regular_files import open_regular
 from smalti.project.facts import SourceFacts, unpack_fact
 from smalti.project.packing import LOG_COLUMNS, Row, unpack_log_row, unpack_pair
 from smalti.records import Author
@@ -44,6 +45,14 @@ class AnswerBackup:
         self._path = path
         self._lock = threading.Lock()
         self._has_looked = False  # for holes, which appear only where the power was lost
+
+    def last_place(self) -> int:
+        """Return the place in the log of the last whole line, 0 if there is none, -1 if it is no entry."""
+        try:
+            with open_regular(self._path, ProjectError) as file:
+                return _find_end(file, file.seek(0, os.SEEK_END))[1]
+        except ProjectError:  # a copy that cannot be read is told of by `smalti check`
+            return 0
 
     def catch_up(self, rows_after: Callable[[int], Sequence[Row]], source: Callable[[], SourceFacts | None]) -> None:
         """Add the rows that the file lacks; `rows_after` returns those after a place, each with its checksum.
@@ -159,7 +168,7 @@ def read_backup(path: Path) -> BackedUpLog:
     checksums: list[bytes] = []
     source, number, is_torn = None, 0, False
     try:
-        with path.open("rb") as file:
+        with open_regular(path, ProjectError) as file:
             while line := file.readline(LONGEST_LINE):
                 number += 1
                 if not line.endswith(b"\n"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -21,7 +21,7 @@ from smalti.errors import (
 from smalti.interchange.atomic_files import sync_folder
 from smalti.interchange.checksums import row_checksum
 from smalti.interchange.regular_files import kind_of
-from smalti.project.answer_backup import AnswerBackup
+from smalti.project.answer_backup import AnswerBackup, read_backup
 from smalti.project.database import BACKUP_NAME, Database, is_writable
 from smalti.project.entries import Act, AnswerEntry, History, LogEntry
 from smalti.project.facts import SourceFacts
@@ -65,12 +65,19 @@ class Store(ResultStore):
             raise ProjectError(f"{path.parent}: is not a Smalti project, {path.name} is missing; {instead}")
         if not read_only and not is_writable(path):
             raise OutputError(f"{path}: cannot be written; copy the project to a writable folder")
+        # Read before the database, which is written first: somebody may be answering.
+        backed_up = AnswerBackup(path.with_name(BACKUP_NAME)).last_place()
         database = Database(path, read_only=read_only)
         with _closing_on_error(database):
             if not read_only:
                 return cls._to_write(database)
             store = cls(database, check_tables(database))
             store._check_end_of_log()
+            if backed_up > store.revision and (lost := len(store._read_lost())):
+                raise DamageError(
+                    f"{path}: has lost its last {_count(lost)}, which {BACKUP_NAME} has; run the same smalti build or "
+                    "annotate again to restore them"
+                )
             return store
 
     @classmethod
@@ -83,6 +90,7 @@ class Store(ResultStore):
         store._check_end_of_log()
         store._discard_damaged()
         store.history()
+        store._restore()
         store._catch_up()
         return store
 
@@ -195,6 +203,26 @@ class Store(ResultStore):
         with suppress(OutputError):
             self._catch_up()
 
+    def _restore(self) -> None:
+        """Add the entries that the file has lost and the backup has.
+
+        SQLite drops what follows a damaged page of its own journal, without a word.
+        """
+        lost = self._read_lost() if self._backup.last_place() > self.revision else ()
+        if lost:
+            self.append_rows(lost)
+            self.discarded.append(f"{self.path}: had lost its last {_count(len(lost))}; restored from {BACKUP_NAME}")
+
+    def _read_lost(self) -> Sequence[Row]:
+        """Return the rows of the backup that follow those of the log; none if it is damaged or of another log."""
+        try:
+            log = read_backup(self.path.with_name(BACKUP_NAME))
+        except ProjectError:
+            return ()
+        own = self.log_checksums()
+        # An empty log says nothing about whose copy this is.
+        return log.rows[len(own) :] if own and own == list(log.checksums[: len(own)]) else ()
+
     def _catch_up(self) -> None:
         """Add to the backup what it lacks."""
         self._backup.catch_up(self._read_log, lambda: self.fact(SourceFacts))
@@ -254,6 +282,10 @@ class Store(ResultStore):
         [(last, written)] = self._database.read(query)
         if last != (written or 0):
             raise self._database.damaged(f"the end of its answers ({last} of {written} are there)")
+
+
+def _count(answers: int) -> str:
+    return "answer" if answers == 1 else f"{answers} answers"
 
 
 @contextmanager

@@ -76,7 +76,7 @@ class ProjectLock:
 
     def _take(self) -> int:
         while True:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # Whoever had it deleted the file on leaving: a lock on a deleted file keeps nobody out.
