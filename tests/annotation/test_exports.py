@@ -135,7 +135,8 @@ def test_the_mosaic_is_transparent_where_no_frame_is_and_reduced_to_fit_a_screen
 
 def test_an_exported_project_opens_with_all_its_answers(fresh, tmp_path):
     names = unpacked(fresh, tmp_path / "elsewhere")
-    assert set(names) == {f"a fresh one/{name}" for name in ("project.sqlite", "landmarks.csv", "README.txt")}
+    inside = ("project.sqlite", "answers.jsonl", "landmarks.csv", "README.txt")
+    assert set(names) == {f"a fresh one/{name}" for name in inside}
     folder = tmp_path / "elsewhere" / "a fresh one"
     with Project.open(folder, source=tmp_path / "shots") as again:
         assert [entry.answer.pair for entry in again.answers] == [entry.answer.pair for entry in fresh.answers]
@@ -146,7 +147,8 @@ def test_an_exported_project_opens_with_all_its_answers(fresh, tmp_path):
 
 def test_an_exported_project_carries_its_results_but_no_cache(finished, tmp_path):
     infos = unpacked(finished, tmp_path / "elsewhere")
-    names = {"project.sqlite", "mosaic.png", "report.html", "transforms.json", "landmarks.csv", "README.txt"}
+    tables = {"transforms.json", "landmarks.csv"}
+    names = {"project.sqlite", "answers.jsonl", "mosaic.png", "report.html", "README.txt", *tables}
     assert set(infos) == {f"out/{name}" for name in names}
     assert (tmp_path / "elsewhere" / "out" / "mosaic.png").read_bytes() == (finished.folder / "mosaic.png").read_bytes()
     # What is compressed is not compressed again.

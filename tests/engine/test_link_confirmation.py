@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from smalti.engine.link_confirmation import are_confirmed, unconfirmed_frames
+from smalti.engine.link_confirmation import are_confirmed, contested_links, unconfirmed_frames
 
 FRAMES = 9
 
@@ -54,3 +54,32 @@ def test_of_a_chain_without_loops_all_frames_hang_but_one():
 def test_few_links_are_no_problem(links):
     assert len(are_confirmed(FRAMES, numbers(links))) == len(links)
     assert len(unconfirmed_frames(FRAMES, numbers(links))) == FRAMES
+
+
+TRIANGLE = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (3, 5)]
+"""Frames 3 to 5 confirm each other; 0, 1 and 2 hang on one link each."""
+
+
+def contested(rejected):
+    is_so = contested_links(FRAMES, numbers(TRIANGLE), numbers(rejected))
+    return [pair for pair, one in zip(TRIANGLE, is_so, strict=True) if one]
+
+
+def test_unconfirmed_links_between_the_frames_of_a_rejected_one_are_contested():
+    assert contested([(0, 2)]) == [(0, 1), (1, 2)]
+
+
+def test_a_link_that_confirmed_ones_contradict_contests_nothing():
+    assert contested([(3, 5)]) == []
+
+
+def test_a_rejected_link_says_little_about_a_long_row_of_links():
+    assert contested([(0, 5)]) == []
+
+
+def test_confirmed_links_are_never_contested():
+    assert contested([(2, 5)]) == [(2, 3)]
+
+
+def test_without_rejected_links_nothing_is_contested():
+    assert contested([]) == []

@@ -94,3 +94,30 @@ def test_two_right_links_are_not_displaced_by_a_wrong_one(seed):
     state = estimate(chain, [link for link in links if link.pair.j > link.pair.i + 1])
     assert set(state.rejected) >= lies
     assert len(set(state.rejected) - lies) <= 1
+
+
+def with_a_wrong_triangle(seed, share):
+    """Return the chain, other links and frames that two links join to the rest, one of them wrong; `share` are lies."""
+    links, lies = told(seed, share)
+    world, rng = world_of(seed), np.random.default_rng(seed)
+    kept = [link for link in links if link.pair.i > 0]
+    hanging = world.links([Pair(0, 1)], rng) + world.links([Pair(0, 2)], rng, by=(40.0, 0.0))
+    consecutive = [link for link in (*kept, *hanging) if link.pair.j == link.pair.i + 1]
+    return begin(world.system(consecutive)), [link for link in (*kept, *hanging) if link not in consecutive], lies
+
+
+@each_seed
+def test_a_frame_whose_links_contradict_each_other_is_a_part_of_its_own_where_links_are_often_wrong(seed):
+    chain, loops, lies = with_a_wrong_triangle(seed, 0.25)
+    state = estimate(chain, loops)
+    assert {Pair(0, 1), Pair(0, 2)} <= set(state.rejected)
+    assert np.sum(state.part == state.part[0]) == 1
+    assert not set(state.system.place_of) & lies
+
+
+@each_seed
+def test_where_links_are_hardly_ever_wrong_that_of_the_chain_is_believed(seed):
+    chain, loops, _ = with_a_wrong_triangle(seed, 0.0)
+    state = estimate(chain, loops)
+    assert set(state.rejected) == {Pair(0, 2)}
+    assert not state.part.any()

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -98,7 +99,8 @@ class Killer:
 
     def _kill(self):
         self._is_time = True
-        os.kill(self._process, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it may have ended by itself
+            os.kill(self._process, signal.SIGKILL)
 
 
 def wait_until_asking(wire):

@@ -20,6 +20,7 @@ from smalti.interchange.atomic_files import naming
 from smalti.interchange.landmarks_csv import write_landmarks
 from smalti.interchange.transforms_json import FrameTransform, write_transforms
 from smalti.project.answer_store import FILE_NAME
+from smalti.project.database import BACKUP_NAME
 from smalti.project.entries import AnswerEntry
 from smalti.project.project import Project
 from smalti.records import Homographies
@@ -36,7 +37,8 @@ README = """{name}: a Smalti project of {frames} frames with {answers} answers.
 To continue, unpack it and run: smalti annotate {quoted} --source {source}
 To look at the numbers: smalti info {quoted}
 
-project.sqlite holds all answers. The frames are not in this archive: say with --source where they are.
+project.sqlite holds all answers, and answers.jsonl the same in readable lines. The frames are not in this archive: say
+with --source where they are.
 {results}
 """
 NOT_JOINED = "is not joined to this mosaic"
@@ -132,6 +134,9 @@ def _fill(archive: ZipFile, project: Project) -> None:
         kind = ZIP_STORED if path.suffix in COMPRESSED else ZIP_DEFLATED
         archive.write(path, f"{folder.name}/{path.name}", kind)
 
+    # Before the database, which is written first: somebody may be answering.
+    if (folder / BACKUP_NAME).is_file():
+        add(folder / BACKUP_NAME)
     with tempfile.TemporaryDirectory(prefix="export-", dir=project.cache.folder) as beside:
         copy = Path(beside) / FILE_NAME
         _copy_database(folder / FILE_NAME, copy)

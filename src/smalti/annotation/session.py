@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, Self
@@ -11,7 +11,7 @@ from typing import Literal, Self
 from smalti.active_loop import ActiveLoop
 from smalti.agents.matcher import Matcher
 from smalti.annotation import messages as say
-from smalti.annotation.answer_history import NOTHING_PRECOMPUTED, AnswerHistory, Hypothetical
+from smalti.annotation.answer_history import AnswerHistory
 from smalti.annotation.auto_answer import AutoAnswerer
 from smalti.annotation.contradiction import find_contradiction, in_words
 from smalti.annotation.exports import export
@@ -33,7 +33,7 @@ from smalti.annotation.session_state import AnyLoop
 from smalti.building.build import Location
 from smalti.building.build_settings import BuildSettings
 from smalti.building.delivery import deliver
-from smalti.errors import ChangedMeanwhileError, LandmarkError, SmaltiError, UnknownNameError
+from smalti.errors import ChangedMeanwhileError, LandmarkError, UnknownNameError
 from smalti.frames.source_settings import SourceSettings
 from smalti.geometry.homographies import FamilyName
 from smalti.notebook_html import draw_card, say_answers, say_error
@@ -252,7 +252,7 @@ class Session:
             else:
                 answer = Answer.unsure(pair, "removed by a person", Author.PERSON)
                 self.project.store.keep_answer(AnswerEntry(answer, role, 0.0), seen_revision=request.seen_revision)
-            self._take_up()
+            self._answer_history.take_up()
             return self._outcome(f"removed: frames {pair.i} and {pair.j}")
 
     def undo(self, request: say.Step) -> say.Outcome:
@@ -411,17 +411,8 @@ class Session:
     def _keep(self, entry: AnswerEntry, seen_revision: int | None = None) -> say.Outcome:
         """Write an answer to disk, then go to the state after it."""
         self.project.store.keep_answer(entry, seen_revision=seen_revision)
-        self._take_up(self._precomputation.states)
+        self._answer_history.take_up(self._precomputation.states)
         return self._outcome(describe_answer(entry.answer.pair, entry.answer.verdict), entry)
-
-    def _take_up(self, precomputed: Mapping[Hypothetical, AnyLoop] = NOTHING_PRECOMPUTED) -> None:
-        """Go to the state after a person's action. If there is no such state, undo the action, in the log too."""
-        try:
-            self._answer_history.take_up(precomputed)
-        except SmaltiError:
-            self.project.store.undo()
-            self._answer_history.take_up()
-            raise
 
     def _outcome(self, done: str, given: AnswerEntry | None = None) -> say.Outcome:
         """Continue after a change that is on disk."""

@@ -14,6 +14,9 @@ from scipy.sparse.csgraph import connected_components
 from smalti.compiled import compiled
 from smalti.records import PairNumbers
 
+LONGEST_CONTESTED = 2
+"""In longer rows of unconfirmed links, one more link says little about each of them."""
+
 
 def are_confirmed(frames: int, ends: PairNumbers) -> NDArray[np.bool_]:
     """Tell which links (L,) are on a cycle; `ends` (L, 2) are their frames, no pair twice."""
@@ -39,6 +42,35 @@ def unconfirmed_frames(frames: int, ends: PairNumbers) -> NDArray[np.bool_]:
     chosen = sizes[group] == largest[part]
     np.minimum.at(most, part[chosen], group[chosen])
     return np.asarray(group != most[part])
+
+
+def contested_links(frames: int, ends: PairNumbers, rejected: PairNumbers) -> NDArray[np.bool_]:
+    """Tell which accepted links (L,) a rejected one contradicts while nothing tells which of them is wrong.
+
+    These are unconfirmed links, at most LONGEST_CONTESTED in a row, between the frames of a rejected link (n, 2).
+    """
+    unconfirmed = np.flatnonzero(~are_confirmed(frames, ends))
+    _, group = connected_components(_graph(frames, np.delete(ends, unconfirmed, axis=0)), directed=False)
+    beside: dict[int, list[tuple[int, int]]] = {}
+    for link, (first, second) in zip(unconfirmed.tolist(), group[ends[unconfirmed]].tolist(), strict=True):
+        beside.setdefault(first, []).append((second, link))
+        beside.setdefault(second, []).append((first, link))
+    contested = np.zeros(len(ends), dtype=np.bool_)
+    for start, end in group[rejected].tolist():
+        if start == end:
+            continue
+        paths: list[tuple[int, list[int]]] = [(start, [])]
+        for _ in range(LONGEST_CONTESTED):
+            paths = [
+                (there, [*path, link])
+                for here, path in paths
+                for there, link in beside.get(here, ())
+                if link not in path
+            ]
+            for there, path in paths:
+                if there == end:
+                    contested[path] = True
+    return contested
 
 
 def _graph(frames: int, ends: PairNumbers) -> coo_array:

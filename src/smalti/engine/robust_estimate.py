@@ -22,6 +22,7 @@ from smalti.engine.camera_learning import USUAL_DEVIATION, learn_camera
 from smalti.engine.equations import System
 from smalti.engine.estimate import ENOUGH_GAIN, Estimate, anneal
 from smalti.engine.initialisation import first_guess
+from smalti.engine.link_confirmation import contested_links
 from smalti.engine.link_consensus import find_agreeing
 from smalti.engine.links import Link
 from smalti.engine.solution import solve
@@ -94,6 +95,9 @@ CHAIN_PREFERENCE = 0.02
 """The rejection of a link of the chain costs so much more, as a share: it decides where two links contradict each other
 and nothing else tells which is wrong."""
 
+OFTEN_WRONG = 0.05
+"""If a smaller share of all links is rejected, links are hardly ever wrong."""
+
 LARGEST_INFLATION, FEW_LOOPS = 4.0, 3
 """The largest factor of the chain's noise that so few loops can cause: each of them may be wrong."""
 
@@ -145,13 +149,27 @@ class _LinkSelection:
             better = [one for one in tried if one is not None]
             selected = min([selected, *better], key=self._selection_cost) if better else selected
             selected = self._exchange_rejected(selected)
-        return _inflate_unconfirmed(selected)
+        return _inflate_unconfirmed(self._without_contested(selected))
 
     def run_from(self, rejected: frozenset[Pair]) -> Estimate:
         """Reject, learn and readmit, beginning with some rejected links or with those that cycles contradict."""
         starts = {rejected: None, self._disagreeing_with_cycles(): None}
         selected = [self._reconsider(self._learn(self._solve(start, self.chain))) for start in starts]
-        return _inflate_unconfirmed(min(selected, key=self._selection_cost))
+        return _inflate_unconfirmed(self._without_contested(min(selected, key=self._selection_cost)))
+
+    def _without_contested(self, state: Estimate) -> Estimate:
+        """Reject links too that a rejected one contradicts, where nothing tells which of them is wrong.
+
+        The frames behind them are separate parts: the mosaic is that of what is certain. Where links are hardly ever
+        wrong, the accepted ones are believed.
+        """
+        rejected = np.array([(pair.i, pair.j) for pair in state.rejected], dtype=np.int64).reshape(-1, 2)
+        if len(rejected) < OFTEN_WRONG * len(self.everything):
+            return state
+        contested = contested_links(state.frames, state.system.ends, rejected)
+        pairs = {link.pair for link, is_so in zip(state.system.links, contested, strict=True) if is_so}
+        pairs -= self.person_pairs
+        return self._learn(self._solve(frozenset(state.rejected) | pairs, state)) if pairs else state
 
     def _try(self, rejected: frozenset[Pair], everything: Estimate, with_all: Estimate) -> Estimate | None:
         """Return the state that starts without some links; None if rejecting them explains too little."""
@@ -178,15 +196,15 @@ class _LinkSelection:
         return state
 
     def _exchange_rejected(self, state: Estimate) -> Estimate:
-        """At frames with more rejected than accepted links, exchange both sets where that lowers the cost.
+        """At frames with no fewer rejected than accepted links, exchange both sets where that lowers the cost.
 
-        One wrong link may have caused the rejection of two right ones.
+        One wrong link may have caused the rejection of two right ones, or of one of the chain.
         """
         cost = self._selection_cost(state) if state.rejected else 0.0
         for frame in sorted({frame for pair in state.rejected for frame in (pair.i, pair.j)}):
             rejected = {pair for pair in state.rejected if frame in (pair.i, pair.j)}
             accepted = {pair for pair in state.system.place_of if frame in (pair.i, pair.j)}
-            if len(rejected) <= len(accepted) or accepted & self.person_pairs:
+            if len(rejected) < len(accepted) or accepted & self.person_pairs:
                 continue
             tried = self._reconsider(self._learn(self._solve(frozenset(state.rejected) - rejected | accepted, state)))
             if (left := self._selection_cost(tried)) < cost:

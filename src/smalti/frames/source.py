@@ -111,7 +111,6 @@ def open_source(location: str | Path | Sequence[str | Path], settings: SourceSet
 SMALLEST_SIDE = 24
 """Pixels. Smaller frames hold no keypoint, and nothing that could be registered by all pixels."""
 
-MOST_PIXELS = 50 * 10**6
 BYTES_PER_PIXEL = 360
 """What the search for keypoints takes, measured on frames of 12 to 49 million pixels."""
 
@@ -123,7 +122,7 @@ def check_frame_size(source: FrameSource) -> None:
         raise InputError(
             f"{source.path}: frames of {width} x {height} px are too small; give at least {SMALLEST_SIDE} px a side"
         )
-    most = min(MOST_PIXELS, physical_memory() // BYTES_PER_PIXEL)
+    most = physical_memory() // BYTES_PER_PIXEL
     if width * height > most:
         side = int(max(width, height) * (most / (width * height)) ** 0.5)
         raise InputError(

@@ -201,8 +201,12 @@ class Project:
     def not_placed(self) -> dict[int, str]:
         """The frames that lie on no mosaic, and why."""
         placed = {placement.number for placement in self.placements}
+        contradicted = {
+            n for link in self.links if link.state is LinkState.REJECTED for n in (link.pair.i, link.pair.j)
+        }
         return {
-            frame.number: frame.reason or "matches no other frame"
+            frame.number: frame.reason
+            or ("its matches contradict each other" if frame.number in contradicted else "matches no other frame")
             for frame in self.frames
             if frame.number not in placed
         }
