@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from smalti.active_loop import ActiveLoop
 from smalti.building.source_questions import Questions
 from smalti.engine.camera_priors import KINDS
-from smalti.engine.estimate import refine_on_landmarks
 from smalti.engine.links import map_in_pixels
+from smalti.engine.robust_estimate import final_estimate
 from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.homographies import apply_map, normalise
 from smalti.geometry.lens import Lens
@@ -49,7 +49,7 @@ class Delivered:
             return cls(
                 loop.mosaic_from_frame, loop.part, [loop.reference], np.sqrt(spread), one, (), nothing, loop.lens
             )
-        final = refine_on_landmarks(loop.estimate)
+        final = final_estimate(loop.estimate)
         references = final.system.references[final.part]
         seen = final.conservative_covariance.of_pairs(np.column_stack([np.arange(final.frames), references]))
         spread = np.where(np.arange(final.frames) == references, 0.0, seen.cov[:, 0, ::2].sum(axis=1))

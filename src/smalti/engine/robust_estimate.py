@@ -7,7 +7,8 @@ A link with a very large χ² against all others is *rejected*: kept, named, not
 worst are rejected first. Then rejected links that agree with the accepted ones are readmitted. A person's answer is
 never rejected.
 
-`estimate` is the entry. `_LinkSelection` rejects, learns the noise and readmits. Helper functions come last.
+`estimate` is the entry, `final_estimate` is what people get. `_LinkSelection` rejects, learns the noise and readmits.
+Helper functions come last.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from smalti.engine.camera_learning import USUAL_DEVIATION, learn_camera
 from smalti.engine.equations import System
-from smalti.engine.estimate import ENOUGH_GAIN, Estimate, anneal
+from smalti.engine.estimate import ENOUGH_GAIN, Estimate, anneal, refine_on_landmarks
 from smalti.engine.initialisation import first_guess
 from smalti.engine.link_confirmation import contested_links
 from smalti.engine.link_consensus import find_agreeing
@@ -126,6 +127,41 @@ def estimate_again(
     return selection.run_from(frozenset(rejected))
 
 
+def final_estimate(state: Estimate) -> Estimate:
+    """Return the state of the finished mosaic: of what is certain, refined on all landmarks."""
+    return refine_on_landmarks(without_contested(state))
+
+
+def without_contested(state: Estimate) -> Estimate:
+    """Return the state without the links that a rejected one contradicts, where nothing tells which of them is wrong.
+
+    The frames behind them are separate parts, so that the mosaic is that of what is certain. Where links are hardly
+    ever wrong, the accepted ones are believed.
+    """
+    base = state.system
+    ends = np.array([(pair.i, pair.j) for pair in state.rejected], dtype=np.int64).reshape(-1, 2)
+    if len(ends) < OFTEN_WRONG * (len(ends) + len(base.links)):
+        return state
+    contested = contested_links(state.frames, base.ends, ends)
+    contested &= np.array([link.pair not in state.person_pairs for link in base.links])
+    if not contested.any():
+        return state
+    kept = np.flatnonzero(~contested)
+    links = [base.links[n] for n in kept]
+    system = System.of(base.frames, base.outline, base.family, links, base.reference, base.lens)
+    noise_model = replace(
+        state.noise_model,
+        motion_weights=_carried_over(state.noise_model.motion_weights, base.step_ends, system.step_ends),
+        robust_weights=state.noise_model.robust_weights[kept],
+    )
+    groups = state.groups[kept]
+    weights = noise_model.weights(groups)
+    solution = solve(system, weights, first_guess(system, weights, base, state.solution.node_maps))
+    rejected = {**state.rejected, **{base.links[n].pair: base.links[n] for n in np.flatnonzero(contested)}}
+    inflation = None if state.variance_inflation is None else state.variance_inflation[kept]
+    return Estimate(solution, groups, noise_model, rejected, state.person_pairs, inflation)
+
+
 @dataclass
 class _LinkSelection:
     """Decides which links to reject."""
@@ -149,27 +185,13 @@ class _LinkSelection:
             better = [one for one in tried if one is not None]
             selected = min([selected, *better], key=self._selection_cost) if better else selected
             selected = self._exchange_rejected(selected)
-        return _inflate_unconfirmed(self._without_contested(selected))
+        return _inflate_unconfirmed(selected)
 
     def run_from(self, rejected: frozenset[Pair]) -> Estimate:
         """Reject, learn and readmit, beginning with some rejected links or with those that cycles contradict."""
         starts = {rejected: None, self._disagreeing_with_cycles(): None}
         selected = [self._reconsider(self._learn(self._solve(start, self.chain))) for start in starts]
-        return _inflate_unconfirmed(self._without_contested(min(selected, key=self._selection_cost)))
-
-    def _without_contested(self, state: Estimate) -> Estimate:
-        """Reject links too that a rejected one contradicts, where nothing tells which of them is wrong.
-
-        The frames behind them are separate parts: the mosaic is that of what is certain. Where links are hardly ever
-        wrong, the accepted ones are believed.
-        """
-        rejected = np.array([(pair.i, pair.j) for pair in state.rejected], dtype=np.int64).reshape(-1, 2)
-        if len(rejected) < OFTEN_WRONG * len(self.everything):
-            return state
-        contested = contested_links(state.frames, state.system.ends, rejected)
-        pairs = {link.pair for link, is_so in zip(state.system.links, contested, strict=True) if is_so}
-        pairs -= self.person_pairs
-        return self._learn(self._solve(frozenset(state.rejected) | pairs, state)) if pairs else state
+        return _inflate_unconfirmed(min(selected, key=self._selection_cost))
 
     def _try(self, rejected: frozenset[Pair], everything: Estimate, with_all: Estimate) -> Estimate | None:
         """Return the state that starts without some links; None if rejecting them explains too little."""

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.active_loop import ActiveLoop
-from smalti.engine.estimate import Estimate, refine_on_landmarks
+from smalti.engine.estimate import Estimate
+from smalti.engine.robust_estimate import final_estimate
 from smalti.errors import ProjectError
 from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.homographies import family_named
@@ -114,7 +115,7 @@ class FinishedState:
     @cached_property
     def final(self) -> Estimate:
         """The finished mosaics."""
-        return refine_on_landmarks(self.loop.estimate)
+        return final_estimate(self.loop.estimate)
 
 
 def state_of(project: Project) -> FinishedState:

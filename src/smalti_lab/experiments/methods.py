@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.active_loop import ActiveLoop, StopRule
-from smalti.engine.estimate import refine_on_landmarks
+from smalti.engine.robust_estimate import final_estimate
 from smalti.errors import UnknownNameError
 from smalti.geometry.homographies import family_named
 from smalti.geometry.lens import Lens
@@ -86,7 +86,7 @@ class FrameMaps:
     @classmethod
     def delivered(cls, state: ActiveLoop) -> FrameMaps:
         """Take the mosaic that a build ends with: refined on all landmarks."""
-        final = refine_on_landmarks(state.estimate)
+        final = final_estimate(state.estimate)
         return cls(final.mosaic_from_frame, final.part, final.lens or state.lens)
 
 
