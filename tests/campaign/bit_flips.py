@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from smalti.annotation.session import Session
-from smalti.records import Answer, Pair
+from smalti.records import Answer, Author, Pair
 from tests.campaign.commands import Ended, Trial, Worker, try_all, workers
 from tests.campaign.database_cells import flip_cell, list_cells, read_tables
 from tests.campaign.mutations import flip_bits
@@ -101,13 +101,13 @@ def _prepare(folder: Path) -> tuple[Reference, Reference]:
     """Make a finished project with answers of a person, and one whose latest answers are in the log of SQLite yet."""
     project, answering, answered = build_project(folder), folder / "answering", folder / "answered"
     with Session.open(project) as session:
-        session.record(Answer.no(Pair(0, 4), "nothing in common"))
+        session.record(Answer.no(Pair(0, 4), "nothing in common", Author.PERSON))
     with workers(1) as (worker,):
         assert resume(worker, folder).code == 0
         answering.mkdir()
         with Session.open(copy_project(project, answering)) as session:
-            session.record(Answer.unsure(Pair(0, 5), "too dark"))
-            session.record(Answer.no(Pair(1, 5), "nothing in common"))
+            session.record(Answer.unsure(Pair(0, 5), "too dark", Author.PERSON))
+            session.record(Answer.no(Pair(1, 5), "nothing in common", Author.PERSON))
             shutil.copytree(answering, answered, ignore=shutil.ignore_patterns("lock", "*-shm"))
         return tuple(_refer(worker, place / "walk.smalti", place / "referred") for place in (folder, answered))
 

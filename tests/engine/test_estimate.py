@@ -9,7 +9,7 @@ import pytest
 
 from smalti.engine.estimate import begin, refine_on_landmarks
 from smalti.engine.links import fit_link
-from smalti.engine.robust_estimate import estimate
+from smalti.engine.robust_estimate import estimate, without_contested
 from smalti.engine.variance_components import MATCHER, PERSON
 from smalti.geometry.homographies import FAMILIES, PROJECTIVE, SIMILARITY, TRANSLATION, apply_map
 from smalti.records import Landmarks, Pair
@@ -368,3 +368,8 @@ def test_the_same_links_are_believed_and_rejected_at_the_end():
     refined = refine_on_landmarks(state)
     assert refined.rejected == state.rejected
     assert list(refined.system.place_of) == list(state.system.place_of)
+
+
+def test_a_state_without_links_is_certain_as_it_is():
+    state = begin(world_of(0).system([]))
+    assert without_contested(state) is state

@@ -12,7 +12,7 @@ from smalti.errors import DamageError, OutputError, PairError, ProjectError
 from smalti.interchange.checksums import row_checksum
 from smalti.project.answer_store import FILE_NAME, Store
 from smalti.project.entries import FrameEntry
-from smalti.project.facts import Outcome, PredictedErrors, QuestionsAskedBy, SourceFacts
+from smalti.project.facts import Outcome, PredictedErrors, QuestionsAskedBy, RegistrationFacts, SourceFacts
 from smalti.project.packing import LOG_COLUMNS, table_digest
 from tests.project.entries import link, no, outcome, placement, yes
 from tests.project.folders import BINDING
@@ -302,3 +302,12 @@ def test_a_damaged_file_of_0_2_0_gets_no_checksums(path):
 def test_a_project_that_was_opened_to_read_is_not_written_to(path):
     with closing(Store.open(path, read_only=True)) as store, pytest.raises(OutputError, match="only to read"):
         store.keep_answer(no(1, 5))
+
+
+def test_a_fact_whose_name_is_damaged_is_noticed_by_whoever_only_reads(tmp_path):
+    with closing(Store.create(tmp_path / FILE_NAME)) as store:
+        store.keep_fact(RegistrationFacts("auto", "keypoints"))
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection, connection:
+        connection.execute("UPDATE fact SET name = 'regiStration' WHERE name = 'registration'")
+    with pytest.raises(DamageError, match="regiStration"):
+        Store.open(tmp_path / FILE_NAME, read_only=True)

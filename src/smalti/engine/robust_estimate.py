@@ -140,7 +140,7 @@ def without_contested(state: Estimate) -> Estimate:
     """
     base = state.system
     ends = np.array([(pair.i, pair.j) for pair in state.rejected], dtype=np.int64).reshape(-1, 2)
-    if len(ends) < OFTEN_WRONG * (len(ends) + len(base.links)):
+    if not len(ends) or len(ends) < OFTEN_WRONG * (len(ends) + len(base.links)):
         return state
     contested = contested_links(state.frames, base.ends, ends)
     contested &= np.array([link.pair not in state.person_pairs for link in base.links])

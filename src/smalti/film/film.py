@@ -141,6 +141,7 @@ def write_mp4(path: Path, pictures: Iterator[Picture], samples: Sequence[Picture
             ) from None
         assert isinstance(stream, av.VideoStream)
         context = stream.codec_context
+        context.thread_count = 1  # with several, x264 writes different bytes in different runs
         context.height, context.width = samples[0].shape[:2]
         context.pix_fmt = "yuv420p"
         # Encode as BT.709, and declare it in the file: a player that has to guess shows other colours.

@@ -73,6 +73,7 @@ class Store(ResultStore):
                 return cls._to_write(database)
             store = cls(database, check_tables(database))
             store._check_end_of_log()
+            store._check_facts()
             if backed_up > store.revision and (lost := len(store._read_lost())):
                 raise DamageError(
                     f"{path}: has lost its last {_count(lost)}, which {BACKUP_NAME} has; run the same smalti build or "

@@ -47,6 +47,8 @@ class Database:
                 raise
             except sqlite3.DatabaseError as error:
                 raise _refusal(self.path, error) from None
+            except UnicodeDecodeError:  # SQLite quotes damaged names in what it says
+                raise _damaged(self.path) from None
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -120,6 +122,8 @@ def _connect(address: str, path: Path, *pragmas: str, is_uri: bool = False) -> s
                 connection.execute(f"PRAGMA {pragma}")
         except sqlite3.DatabaseError as error:
             raise _refusal(path, error) from None
+        except UnicodeDecodeError:
+            raise _damaged(path) from None
         stack.pop_all()
     return connection
 

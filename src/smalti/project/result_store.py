@@ -148,6 +148,11 @@ class ResultStore:
                     discard(connection)
                 self.discarded.append(problem.partition("; ")[0] + "; it is computed again")
 
+    def _check_facts(self) -> None:
+        """Refuse a file with a damaged fact: one whose name is damaged would seem to be missing."""
+        for row in self._database.read("SELECT * FROM fact WHERE name != 'version'"):
+            self._check_fact(str(row[0]))
+
     def _check_fact(self, name: str) -> None:
         kind = next((kind for kind in Fact.__subclasses__() if name == kind.NAME), None)
         if kind is not None:
