@@ -178,6 +178,7 @@ def test_a_missing_mask(images, tmp_path, capfd):
         (["--start", "9" * 5000 + ":00"], "give a frame number"),
         (["--reference", "9" * 5000], "give the number of a frame"),
         (["--target-px", "nan"], "positive number"),
+        (["--target-px", "inf"], "positive number"),
     ],
 )
 def test_a_wrong_option(options, word, images, tmp_path, capfd):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -41,7 +42,7 @@ class BuildSettings:
             raise UnknownNameError("registration", self.registration, get_args(Registration))
         if self.budget is not None and self.budget < 0:
             raise UsageError(f"budget {self.budget}: give the number of questions, 0 for none")
-        if self.target_px is not None and not self.target_px > 0:
+        if self.target_px is not None and not 0 < self.target_px < math.inf:
             raise UsageError(f"target {self.target_px} px: give a positive number of pixels")
         if self.seed < 0:
             raise UsageError(f"seed {self.seed}: give a whole number, 0 or more")

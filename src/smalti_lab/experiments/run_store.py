@@ -33,6 +33,8 @@ def make_folder(folder: Path) -> Path:
         probe.unlink()
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written ({error.strerror}), choose another folder") from None
+    except RecursionError:  # folders are made one within the other
+        raise OutputError(f"{folder}: is nested too deeply, choose another folder") from None
     return folder
 
 
