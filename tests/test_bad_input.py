@@ -436,7 +436,8 @@ def test_images_that_lie_about_their_size(size, tmp_path, capfd):
     assert "lies" in refused(capfd, tmp_path, tmp_path / "lies")
 
 
-def test_frames_too_large_for_memory_are_told_their_remedy(tmp_path, capfd):
+def test_frames_too_large_for_memory_are_told_their_remedy(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr("smalti.frames.source.physical_memory", lambda: 18 * 10**9)
     (tmp_path / "large").mkdir()
     for name in ("a.png", "b.png"):
         write_png(tmp_path / "large" / name, 10_000, 10_000)
