@@ -62,9 +62,8 @@ def find_agreeing(
 
     Links of `trusted` pairs are always among them. `solve` returns the mosaic of some links.
     """
-    by_pair = {link.pair: n for n, link in enumerate(links)}
     cycles = _Cycles(links, noise)
-    accepted: set[Pair] = {pair for pair in trusted if pair in by_pair}
+    accepted: set[Pair] = {link.pair for link in links if link.pair in trusted}
     for _ in range(ROUNDS):
         before = len(accepted)
         cycles.group(accepted, solve(accepted) if accepted else None)
