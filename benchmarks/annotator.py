@@ -105,6 +105,8 @@ def time_answers(browser: Browser, folder: Path, frames: int, answers: int, look
         page = open_page(browser, address)
         page.evaluate(WATCH)
         for count in range(answers):
+            # An answer counts only once the pair can have been seen.
+            page.wait_for_selector("[data-testid=question][data-seen=true]", timeout=60_000)
             question = page.get_by_test_id("question")
             known = eye.answer(Pair(*(int(question.get_attribute(f"data-{side}") or -1) for side in "ij"))).landmarks
             if known is None:

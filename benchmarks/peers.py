@@ -3,10 +3,11 @@
     python benchmarks/peers.py --sets brighton,caliterra --json
 
 Every tool runs with its defaults, in a process of its own. `seconds` are from its start to its end, with imports,
-reading and writing the picture. `peak_mb` is its largest resident memory. Two controls with known motions come first.
-Nothing else is run unless every tool places them within a pixel, so that a misread camera is not counted as an error of
-the peer. `relative_rmsd_px` is over the landmark pairs whose two frames the tool placed, and `smalti_there_px` is
-Smalti's over the same ones. The peers' environment is made in .peers on the first run.
+reading and writing the picture, and `ratio` is theirs to Smalti's. `peak_mb` is its largest resident memory. Two
+controls with known motions come first. Nothing else is run unless every tool places them within a pixel, so that a
+misread camera is not counted as an error of the peer. `relative_rmsd_px` is over the landmark pairs whose two frames
+the tool placed, and `smalti_there_px` is Smalti's over the same ones. The peers' environment is made in .peers on the
+first run.
 
 The peers are judged by the maps that they estimate. Their panoramas are drawn with other maps, because OpenCV's affine
 warper takes every map for a rotation: `drawn_rmsd_px` is the error of the visible picture.
@@ -20,7 +21,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
@@ -31,6 +31,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from processes import watch
 from smalti.errors import SmaltiError
 from smalti.frames.source import SourceSettings, list_folder, open_source
 from smalti.geometry.linear_maps import apply, compose, invert
@@ -49,7 +50,6 @@ TOOLS = ("smalti", "openstitching", "opencv-scans")  # Smalti first: the others 
 VIDEOS = {"street_pan_test3": ("test3.mp4", 3)}
 SETS = ("caliterra", "obriens", "copr", "brighton", "dendritic_cols0-2", "street_pan_test3", "airplane01")
 LARGEST_CONTROL_ERROR_PX = 1.0
-POLL_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,6 @@ class FrameSet:
     every: int
     files: tuple[Path, ...]
     landmarks: tuple[Landmarks, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """The result of a process."""
-
-    seconds: float
-    peak_mb: float
-    outcome: str
 
 
 def main() -> None:
@@ -173,7 +164,7 @@ def compare(frame_set: FrameSet, limit_seconds: float, limit_mb: float) -> Itera
     for tool in TOOLS:
         with tempfile.TemporaryDirectory(prefix=f"smalti-peers-{tool}-") as folder:
             command = command_of(tool, frame_set, Path(folder))
-            run = watch(command, limit_seconds, limit_mb, Path(folder) / "said.txt")
+            run = watch(command, Path(folder) / "said.txt", limit_seconds=limit_seconds, limit_mb=limit_mb)
             placements, drawn = (read_placements(tool, Path(folder), which) for which in ("estimated", "drawn"))
         if tool == "smalti":
             smalti_placements, smalti_seconds = placements, run.seconds if run.outcome == "done" else 0.0
@@ -192,6 +183,7 @@ def compare(frame_set: FrameSet, limit_seconds: float, limit_mb: float) -> Itera
             "drawn_rmsd_px": hold_against(drawn, there)[1],
             "smalti_there_px": hold_against(smalti_placements, there)[1],
             "seconds": round(run.seconds, 2),
+            "processor_seconds": round(run.processor_seconds, 2),
             "ratio": round(run.seconds / smalti_seconds, 3) if smalti_seconds else None,
             "peak_mb": round(run.peak_mb, 1),
         }
@@ -203,43 +195,6 @@ def command_of(tool: str, frame_set: FrameSet, folder: Path) -> list[str]:
     listing = folder / "frames.json"
     listing.write_text(json.dumps([str(file) for file in frame_set.files]))
     return [str(ENVIRONMENT / "bin" / "python"), str(STITCHERS), tool, str(listing), str(folder)]
-
-
-def watch(command: Sequence[str], limit_seconds: float, limit_mb: float, said: Path) -> Run:
-    """Run a command to its end or to a limit. Memory is measured on the way, as a killed process reports nothing."""
-    peak_mb, stopped = 0.0, ""
-    with said.open("w") as log:
-        began = time.perf_counter()
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-        try:
-            while process.poll() is None:
-                resident_mb, peak_mb = read_memory_mb(process.pid, peak_mb)
-                if time.perf_counter() - began > limit_seconds:
-                    stopped = f"stopped after {limit_seconds:g} s, {peak_mb:.0f} MB"
-                elif resident_mb > limit_mb:
-                    stopped = f"stopped at {resident_mb:.0f} MB, the limit is {limit_mb:.0f} MB"
-                if stopped:
-                    break
-                time.sleep(POLL_SECONDS)
-        finally:
-            process.kill()  # does nothing to one that has ended
-            process.wait()
-        seconds = time.perf_counter() - began
-    if process.returncode and not stopped:
-        last = said.read_text(errors="replace").strip().split("\n")[-1]
-        stopped = f"failed: {last[:200] or f'exit code {process.returncode}'}"
-    return Run(seconds, peak_mb, stopped or "done")
-
-
-def read_memory_mb(process: int, peak_mb: float) -> tuple[float, float]:
-    """Return current and largest resident memory; the earlier values if the process has just ended."""
-    try:
-        lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0, peak_mb
-    status = dict(line.split(":", 1) for line in lines if line.startswith(("VmRSS", "VmHWM")))
-    now, most = (float(status.get(name, "0 kB").split()[0]) / 1024 for name in ("VmRSS", "VmHWM"))
-    return now, max(most, peak_mb)
 
 
 def read_placements(tool: str, folder: Path, which: str) -> list[Placement]:
@@ -277,13 +232,13 @@ def check_control(row: dict[str, Any]) -> None:
 
 
 HEADER = """\
-| set | tool | frames kept | RMSD px (pairs) | as drawn | Smalti there | seconds | ratio | peak MB | outcome |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
+| set | tool | frames kept | RMSD px (pairs) | as drawn | Smalti there | seconds | CPU s | ratio | peak MB | outcome |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
 
 
 def format_row(row: dict[str, Any]) -> str:
     kept = f"{row['frames_kept']}/{row['frames']}" + (f" in {row['parts']} parts" if row["parts"] > 1 else "")
-    names = ("relative_rmsd_px", "drawn_rmsd_px", "smalti_there_px", "seconds", "ratio", "peak_mb")
+    names = ("relative_rmsd_px", "drawn_rmsd_px", "smalti_there_px", "seconds", "processor_seconds", "ratio", "peak_mb")
     error, *others = ("-" if row[name] is None else f"{row[name]:g}" for name in names)
     error += f" ({row['pairs']}/{row['pairs_of_set']})"
     return f"| {' | '.join((row['set'], row['tool'], kept, error, *others, row['outcome']))} |"

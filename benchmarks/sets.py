@@ -1,21 +1,32 @@
-"""The real sequences: error of the default build against landmarks that are not used as input, beside the floors.
+"""The sets that benchmarks build: real ones with landmarks to judge them, synthetic ones of any length with a truth.
 
-    python benchmarks/sets.py [--sets caliterra,copr] [--budget Q] [--folder studies/sets] [--json]
+A synthetic set is named by its kind and the number of its frames. It is written once into a folder.
 
-A floor is the error of an adjustment that uses every matching pair, as given in the data's README. With --budget the
-builds ask so many questions. "predicted" is a build's prediction of its own error.
+- `flight:7500`: a video of 25 frames a second, 640 × 480, that crosses itself; maps are homographies.
+- `survey:1500`: photographs in strips to and fro, 60 % of a frame shared along a strip and 30 % between strips.
+- `raster:2000`: tiles of a microscope in a snake, 12 % shared, a third blank. `rows:2000`: each row from the left.
+- `ahead:150`: photographs straight ahead, each overlaps its neighbours alone. `onward:150`: an endoscope that moves on.
+  They have no loops.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
+import math
 import os
-import time
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from smalti.building.build import build
+import numpy as np
+
+from smalti.errors import UsageError
+from smalti_lab.endoscopy.endoscope_sequence import EndoscopeSequence
+from smalti_lab.endoscopy.endoscope_settings import EndoscopeSettings, Hand, Tissue
+from smalti_lab.synthetic.aerial_sequences import AerialSequence, fly_about, fly_ahead, survey
+from smalti_lab.synthetic.microscope_tiles import MicroscopeRaster, Order
+from smalti_lab.synthetic.scene import procedural_scene
+from smalti_lab.synthetic.synthetic_files import write_frames, write_video
 
 DATA = Path(os.environ.get("SMALTI_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -29,64 +40,89 @@ FLOORS: dict[str, tuple[float, float | None]] = {
     "airplane01": (1.31, 0.92),
     "research_only/corneal_80": (1.46, None),
 }
-"""Affine, homography; px."""
+"""Errors of adjustments that use every matching pair, as given in the data's README: affine, homography; px."""
 
-LARGEST_OF_FLOOR = 1.15
-"""The largest error of a default build, in homography floors."""
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--sets", default=",".join(FLOORS), metavar="NAME,NAME,…")
-    parser.add_argument("--budget", type=int, metavar="Q", help="questions of the loop (as by default)")
-    parser.add_argument("--folder", type=Path, default=Path("studies/sets"), metavar="DIR", help="of the projects")
-    parser.add_argument("--json", action="store_true", help="one JSON object a line")
-    options = parser.parse_args()
-    if not options.json:
-        print(f"{'set':<25} frames  attempts    error  limit   median  predicted  rejected  parts  seconds  cpu")
-    for name in options.sets.split(","):
-        found = measure(name, options.folder, options.budget)
-        print(json.dumps(found) if options.json else as_row(found), flush=True)
+SEVEN = tuple(name for name in FLOORS if not name.startswith("research_only"))
+WITHOUT_LOOPS = ("ahead:150", "onward:150")
 
 
-def measure(name: str, folder: Path, budget: int | None) -> dict[str, Any]:
-    """Build a set, by default except for the budget."""
-    video = DATA / name / "test3.mp4"
-    location, every = (video, 3) if video.exists() else (DATA / name / "frames", 1)
-    landmarks = DATA / name / "landmarks.csv"
-    began = time.perf_counter()
-    began_cpu = time.process_time()
-    with build(location, folder / name, every=every, budget=budget) as project:
-        seconds = time.perf_counter() - began
-        default, info = project.evaluate(landmarks), project.info()
-    _, floor = FLOORS[name]
-    return {
-        "set": name,
-        "frames": info.frames.read,
-        "frames_placed": info.frames.placed,
-        "parts": info.parts,
-        "attempts": info.attempts,
-        "attempts_a_frame": info.attempts / info.frames.read,
-        "error_px": default.relative_rmsd_px,
-        "limit_px": None if floor is None else LARGEST_OF_FLOOR * floor,
-        "median_px": default.median_px,
-        "pairs_apart": default.pairs_apart,
-        "rejected": info.rejected,
-        "seconds": seconds,
-        "processor_seconds": time.process_time() - began_cpu,
-        "predicted_px": info.predicted_error_px,
-    }
+@dataclass(frozen=True, slots=True)
+class FrameSet:
+    """Frames to build, and what tells whether the mosaic is right."""
+
+    name: str
+    location: Path
+    every: int = 1
+    landmarks: Path | None = None
+    truth: Path | None = None  # mosaic_from_frame (N, 3, 3)
+    blank: Path | None = None  # (N,), which frames show nothing
+    margin: float = 0.0  # of a frame's side, outside of which it shows nothing
 
 
-def as_row(found: dict[str, Any]) -> str:
-    limit = found["limit_px"]
-    return (
-        f"{found['set']:<25} {found['frames_placed']:>3}/{found['frames']:<3} {found['attempts']:>8} "
-        f"{found['error_px']:>8.2f} {'-' if limit is None else format(limit, '.2f'):>6} {found['median_px']:>8.2f} "
-        f"{found['predicted_px']:>10.2f} {found['rejected']:>9} {found['parts']:>6} {found['seconds']:>8.1f} "
-        f"{found['processor_seconds']:>4.0f}"
+def find_set(name: str, folder: Path) -> FrameSet:
+    """Return a set by its name; a synthetic one is written to `folder` unless it is there."""
+    if name in FLOORS:
+        video = DATA / name / "test3.mp4"
+        location, every = (video, 3) if video.exists() else (DATA / name / "frames", 1)
+        return FrameSet(name, location, every, landmarks=DATA / name / "landmarks.csv")
+    kind, _, frames = name.partition(":")
+    if kind not in KINDS or not frames.isdigit():
+        kinds = ", ".join(f"{kind}:N" for kind in KINDS)
+        raise UsageError(f"unknown set '{name}': choose from {', '.join(FLOORS)}, {kinds}")
+    own = folder / f"{kind}{frames}"
+    if not own.exists():
+        unfinished = own.with_suffix(".part")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        KINDS[kind](int(frames), unfinished)
+        unfinished.rename(own)
+    video, blank = own / "video.mp4", own / "blank.npy"
+    return FrameSet(
+        name,
+        video if video.exists() else own / "frames",
+        truth=own / "truth.npy",
+        blank=blank if blank.exists() else None,
+        margin=ENDOSCOPE_MARGIN if kind == "onward" else 0.0,
     )
 
 
-if __name__ == "__main__":
-    main()
+ENDOSCOPE_MARGIN = 0.2
+
+
+def write_flight(frames: int, folder: Path) -> None:
+    flight = fly_about(frames)
+    write_video(flight, folder / "video.mp4", crf=18, preset="veryfast")
+    np.save(folder / "truth.npy", flight.mosaic_from_frame)
+
+
+def write_photographs(sequence: AerialSequence, folder: Path) -> None:
+    write_frames(sequence, folder / "frames")
+    np.save(folder / "truth.npy", sequence.mosaic_from_frame)
+
+
+def write_raster(frames: int, folder: Path, order: Order = "snake") -> None:
+    """Write a raster whose sides are as 5 to 4."""
+    columns = max(c for c in range(1, frames + 1) if frames % c == 0 and c <= math.sqrt(1.3 * frames))
+    raster = MicroscopeRaster(columns, frames // columns, order=order)
+    write_frames(raster, folder / "frames")
+    np.save(folder / "truth.npy", raster.mosaic_from_frame)
+    np.save(folder / "blank.npy", raster.is_blank)
+
+
+def write_endoscope(frames: int, folder: Path) -> None:
+    """Write a scope that moves on over tissue that does not deform, so that maps are exact."""
+    hand = Hand(slowest_px=12, fastest_px=30, onward=True)
+    settings = EndoscopeSettings(frames, hand=hand, tissue=Tissue(deformation_px=0))
+    sequence = EndoscopeSequence(procedural_scene(30 * frames + 1200, 1100, seed=7), settings, seed=1)
+    write_frames(sequence, folder / "frames")
+    np.save(folder / "truth.npy", sequence.motion.plane_from_frame)
+
+
+KINDS: dict[str, Callable[[int, Path], None]] = {
+    "flight": write_flight,
+    "survey": lambda frames, folder: write_photographs(survey(frames), folder),
+    "raster": write_raster,
+    "rows": lambda frames, folder: write_raster(frames, folder, "rows"),
+    "ahead": lambda frames, folder: write_photographs(fly_ahead(frames), folder),
+    "onward": write_endoscope,
+}

@@ -20,6 +20,9 @@ FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
     *("--disable-sync", "--no-first-run"),
 )
+SEEN = "[data-testid=question][data-seen=true]"
+"""A question that can be answered."""
+
 CLICKED = 5
 ANSWERED = 4
 
@@ -47,7 +50,7 @@ def take(address: str, output: Path) -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         page = browser.new_page(viewport={"width": 1440, "height": 860})
         page.goto(address)
-        page.wait_for_selector("[data-testid=question][data-i]", timeout=600_000)
+        page.wait_for_selector(SEEN, timeout=600_000)
         for _ in range(ANSWERED):
             page.wait_for_selector("[data-testid=proposal]")
             page.keyboard.press("a")
@@ -91,6 +94,7 @@ def confirm(page: Page) -> None:
     page.wait_for_function(
         "before => document.querySelector('[data-testid=question]').dataset.revision !== before", arg=before
     )
+    page.wait_for_selector(SEEN)
     keep = page.get_by_test_id("contradiction-keep")
     if keep.is_visible():
         keep.click()

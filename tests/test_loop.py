@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -393,7 +394,7 @@ def in_parts(seed):
     # Those of some parts are all refused, so that parts are given up at different times.
     refused = [Pair(i, j) for i, j in chosen if rng.random() < 0.5 or (seed % 2 and part[i] <= 1)]
     unsure = [Pair(i, j) for i, j in chosen if Pair(i, j) not in set(refused)]
-    return state.replay([*map(Answer.no, refused), *map(Answer.unsure, unsure)])
+    return state.replay([*map(Answer.no, refused), *(Answer.unsure(pair, author=Author.PERSON) for pair in unsure)])
 
 
 def by_matrices(state):
@@ -426,6 +427,18 @@ def test_what_may_be_asked_of_parts_is_what_every_pair_says(seed):
 @each_partition
 def test_parts_are_joinable_while_a_pair_between_them_may_be_asked(seed):
     assert in_parts(seed)._joinable() == by_matrices(in_parts(seed))[1].any()
+
+
+def test_a_failure_of_the_matcher_counts_for_giving_up_a_part_as_long_as_it_is_asked():
+    refused = in_parts(1)
+    fresh = replace(refused, answers=())
+    failed = fresh.replay(
+        replace(answer, verdict=Verdict.UNSURE) if answer.verdict is Verdict.NO else answer
+        for answer in refused.answers
+    )
+    np.testing.assert_array_equal(failed.view.candidates, refused.view.candidates)
+    by_person = replace(failed, setup=replace(failed.setup, asked=Author.PERSON))
+    assert np.sum(by_person.view.candidates) > np.sum(failed.view.candidates)
 
 
 def test_the_random_parts_are_of_every_kind():
@@ -538,6 +551,39 @@ def test_it_stops_when_nothing_is_left_to_ask_and_asks_nothing_twice(make):
     assert last.suggest(5) == []
 
 
+def test_it_stops_when_the_next_answers_would_change_little():
+    begun, agent = on_raster(30, stop_rule=StopRule(when_enough=True))
+    *earlier, last = [begun, *begun.run(agent)]
+    assert last.stop_reason() is StopReason.ENOUGH
+    assert not last.prediction.worth_going_on
+    assert all(some.prediction.worth_going_on for some in earlier)
+    assert last.predicted_error_px < 0.2 * begun.predicted_error_px
+
+
+@pytest.mark.parametrize(("frames", "patience"), [(30, FEWEST_NO_ANSWERS), (80, 10)])
+def test_it_stops_when_the_last_questions_found_nothing(frames, patience):
+    begun, _ = on_raster(frames, stop_rule=StopRule(when_enough=True))
+    agent = PlainAgent(Answer.no)
+    *_, last = begun.run(agent)
+    assert last.stop_reason() is StopReason.NOTHING_FOUND
+    assert len(agent.asked) == patience
+
+
+def test_a_yes_renews_its_patience():
+    begun, honest = on_raster(30, stop_rule=StopRule(when_enough=True))
+    state = begun
+    for n, suggestion in enumerate(begun.suggest(FEWEST_NO_ANSWERS)):
+        state = state.record(honest.answer(suggestion.pair) if n == 2 else Answer.no(suggestion.pair))
+    assert state.stop_reason() is not StopReason.NOTHING_FOUND
+
+
+def test_it_goes_on_as_long_as_parts_are_likely_to_be_joined():
+    rule = StopRule(when_enough=True)
+    state = started(without=[GAP], stop_rule=rule)
+    assert state.part.any()
+    assert state.stop_reason() is None
+
+
 def test_without_a_rule_there_is_no_reason_to_stop():
     assert start().stop_reason() is None
 
@@ -554,6 +600,33 @@ def test_a_batch_is_what_is_best_together():
     begun, agent = on_raster(40, stop_rule=StopRule(budget=6))
     *_, last = begun.run(agent, batch=6)
     assert [answer.pair for answer in last.answers] == [some.pair for some in begun.suggest(6)]
+
+
+def test_batches_may_grow_with_the_answers():
+    begun, agent = on_raster(40, stop_rule=StopRule(budget=7))
+    chosen_by = [begun, *begun.run(agent, batch=lambda answers: 1 + answers)]
+    last = chosen_by[-1]
+    for first, size in ((0, 1), (1, 2), (3, 4)):
+        asked = [answer.pair for answer in last.answers[first : first + size]]
+        assert asked == [some.pair for some in chosen_by[first].suggest(size)]
+
+
+class WorkingAhead:
+    """Notes what it is told about in advance."""
+
+    def __init__(self, answer):
+        self.answer, self.told = answer, []
+
+    def prefetch(self, pairs, expected=()):
+        self.told += [pair for pair in pairs if pair not in self.told]
+
+
+def test_an_agent_that_works_ahead_is_told_the_whole_batch_first():
+    begun, honest = on_raster(40, stop_rule=StopRule(budget=6))
+    agent = WorkingAhead(honest.answer)
+    states = begun.run(agent, batch=6)
+    next(states)
+    assert agent.told == [some.pair for some in begun.suggest(6)]
 
 
 def test_an_agent_that_wants_to_know_is_told_what_is_expected():
@@ -607,4 +680,4 @@ def test_what_is_linked_settled_and_allowed_is_told_apart():
     np.testing.assert_array_equal(view.is_linked(pairs), [True, False, True, False])
     np.testing.assert_array_equal(view.is_settled(pairs), [True, True, True, False])
     np.testing.assert_array_equal(view.may_be_asked(pairs), [False, False, False, True])
-    np.testing.assert_array_equal(view.refused, [[0, 23]])
+    np.testing.assert_array_equal(view.answered.refused, [[0, 23]])

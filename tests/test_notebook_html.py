@@ -94,7 +94,7 @@ def test_a_loop_shows_its_error_and_the_best_next_pair():
     assert rows["predicted error"].startswith(f"{loop.predicted_error_px:.2f} px")
     assert rows["reason to stop"] == "none"
     after = loop.record(smalti.Answer.no(loop.best.pair))
-    assert rows_of(after._repr_html_())["questions asked"] == "1: 0 yes, 1 no, 0 unsure"
+    assert rows_of(after._repr_html_())["questions asked"] == "1: 0 yes, 1 no, 0 cannot tell"
     assert rows_of(after._repr_html_())["reason to stop"] == "budget"
 
 

@@ -15,9 +15,9 @@ import numpy as np
 import tifffile
 from numpy.typing import NDArray
 
-from peers import Run, watch
 from pictures.jobs import Job, job_of_endless, job_of_project, job_of_world
 from pictures.worlds import EVEN_LIGHT, make_farmland
+from processes import Run, watch
 
 FILES = Path(__file__).resolve().parent / "files.py"
 BLENDERS = FILES.parents[1] / "peers" / "blenders.py"
@@ -131,7 +131,9 @@ class _Course:
         blending = self._watch(["enblend", *hurry, "-o", out, *map(str, sorted(warped.glob("*.tif")))])
         shutil.rmtree(warped, ignore_errors=True)
         peak_mb = max(warping.peak_mb, blending.peak_mb)
-        return Run(warping.seconds + blending.seconds, peak_mb, blending.outcome), blending
+        seconds = warping.seconds + blending.seconds
+        processor_seconds = warping.processor_seconds + blending.processor_seconds
+        return Run(seconds, processor_seconds, peak_mb, blending.outcome), blending
 
     def read(self, tool: str) -> NDArray[np.uint8]:
         """Return a tool's mosaic (h, w, 4), RGBA, on the whole canvas. enblend leaves out margins without frames."""
@@ -152,7 +154,8 @@ class _Course:
         return self._folder / f"{tool}.tif"
 
     def _watch(self, command: Sequence[str]) -> Run:
-        return watch(command, self._limit_seconds, LIMIT_MB, self._folder / "said.txt")
+        said = self._folder / "said.txt"
+        return watch(command, said, limit_seconds=self._limit_seconds, limit_mb=LIMIT_MB)
 
 
 def _position(tags: Any, axis: str) -> int:

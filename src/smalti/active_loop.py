@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.agents.agent import Agent, ExpectingAgent, ask
+from smalti.agents.agent import PREFETCHED, Agent, ExpectingAgent, ask, prefetch
 from smalti.answered_loop import AnsweredLoop
 from smalti.engine.covariance import Covariance
 from smalti.engine.equations import System
@@ -33,9 +33,10 @@ from smalti.overlap.external_model import ExternalModel, NoExternalModel, pairwi
 from smalti.records import Answer, Author, Expectation, Homographies, Landmarks, Pair, PairNumbers, Suggestion, Verdict
 from smalti.suggestion.appearance_evidence import pooled
 from smalti.suggestion.posterior import Posterior
-from smalti.suggestion.predicted_error import Prediction
+from smalti.suggestion.predicted_error import AHEAD, Prediction
 from smalti.suggestion.state_view import CLOSEST_ASKED, Answered, GivenUp, View
 from smalti.suggestion.strategy import JointStrategy, Smalti, Strategy
+from smalti.suggestion.sure_pairs import sure_pairs
 
 FEWEST_NO_ANSWERS, MOST_NO_ANSWERS = 6, 60
 """After so many "no" answers, plus two for every frame, no more questions are asked about a separate part, or about
@@ -45,6 +46,15 @@ SIMILAR_WITHIN = 3
 """Pairs whose frame numbers are this close have about the same gain."""
 
 CANDIDATES_OF_BATCH = 50
+
+PATIENCE = 1 / 8
+"""Share of the frames: after so many "no" answers in a row, no more is expected to be found on one mosaic."""
+
+LIKELY_JOIN = 0.5
+"""The probability, within the next twenty questions, of joining two parts from which on they are worth their time."""
+
+BatchSize = int | Callable[[int], int]
+"""The number of questions to choose at once, or a function of the number of answers so far."""
 
 RELEARNED_SHARE, RELEARNING_ROUNDS = 0.05, 2
 """If so large a share of the chain is rejected, its noise, camera and lens are learned again without these links; and
@@ -58,6 +68,9 @@ class StopReason(StrEnum):
 
     BUDGET = "budget"
     TARGET = "target"
+    KNOWN = "known"
+    ENOUGH = "enough"
+    NOTHING_FOUND = "nothing found"
     NO_CANDIDATE = "no candidate"
 
 
@@ -67,6 +80,8 @@ class StopRule:
 
     budget: int | None = None
     target_px: float | None = None
+    when_enough: bool = False  # stop when further questions are not worth their time
+    known_px: float | None = None  # stop when the 90 % bound is below this, even if parts may still be joined
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +90,7 @@ class ChainEstimate:
 
     first: Estimate
     lens: Lens  # undistorts the landmarks of links
+    _latest: dict[str, tuple[Landmarks, Link]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -97,8 +113,12 @@ class ChainEstimate:
         return cls(begin(system, lens_root), lens)
 
     def link_of(self, landmarks: Landmarks) -> Link:
-        """Return the link of landmarks."""
-        return fit_link(landmarks, self.first.outline, self.lens, self.first.family)
+        """Return the link of landmarks. The latest is kept, because answers are checked before they are recorded."""
+        latest = self._latest.get("link")
+        if latest is None or latest[0] is not landmarks:
+            latest = landmarks, fit_link(landmarks, self.first.outline, self.lens, self.first.family)
+            self._latest["link"] = latest
+        return latest[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +134,7 @@ class LoopSetup:
     stop_rule: StopRule
     least_part: int = 1  # parts of fewer frames get no questions
     only: PairNumbers | None = None  # (n, 2): the only pairs that can be answered
+    asked: Author = Author.MATCHER  # who is asked: a person can answer what the matcher could not
     relearned: dict[frozenset[Pair], ChainEstimate] = field(default_factory=dict)  # without some links, as needed
 
     @property
@@ -296,9 +317,20 @@ class ActiveLoop(AnsweredLoop[Link]):
     @cached_property
     def view(self) -> View:
         """What the strategy sees."""
-        setup = self.setup
-        settled = np.concatenate([setup.chain_pairs, as_numbers(answer.pair for answer in self.answers)])
-        answered = Answered(settled, self._without_yes, self._pairs(Verdict.YES), self._pairs(Verdict.NO))
+        setup, given = self.setup, self.answers
+        settling = [answer for answer in given if not self._is_open(answer)]
+        matched = [answer.landmarks is not None and answer.author is Author.MATCHER for answer in given]
+        answered = Answered(
+            settled=np.concatenate([setup.chain_pairs, as_numbers(answer.pair for answer in settling)]),
+            refused=as_numbers(answer.pair for answer in settling if answer.landmarks is None),
+            overlapping=self._pairs(Verdict.YES),
+            apart=self._pairs(Verdict.NO),
+            failed=as_numbers(sorted(self.failed_pairs)),
+            decided=np.concatenate(
+                [setup.chain_pairs, as_numbers(one.pair for one in given if one.verdict is not Verdict.UNSURE)]
+            ),
+            matched=sum(matched),
+        )
         return View(
             self.estimate,
             setup.untrained,
@@ -306,7 +338,7 @@ class ActiveLoop(AnsweredLoop[Link]):
             self._given_up,
             setup.only,
             setup.pooled,
-            conservative=self._confirms(answered.apart),
+            conservative=self._confirms(),
         )
 
     @property
@@ -329,6 +361,10 @@ class ActiveLoop(AnsweredLoop[Link]):
         """The probability that a pair is answered yes."""
         return Posterior.of(self.view)
 
+    def sure_pairs(self, most: int) -> list[Pair]:
+        """Return at most so many pairs that surely overlap and were not answered, spread over the frames."""
+        return sure_pairs(self.view, self.posterior, most)
+
     def likely(self, pair: Pair) -> Suggestion:
         """Return the probability that a pair overlaps, with its reasons, as a suggestion without reward."""
         pair.check_within(self.frames)
@@ -336,13 +372,23 @@ class ActiveLoop(AnsweredLoop[Link]):
 
     def expect(self, pair: Pair) -> Expectation:
         """Return the expected map between a pair's frames, in pixels, and its uncertainty."""
-        pair.check_within(self.frames)
-        if self.part[pair.i] != self.part[pair.j]:
-            return Expectation(np.eye(3), np.inf)
-        i_from_j, _ = self.covariance.expect(pair.i, pair.j)
-        _, (xx, xy, yy) = self.covariance.of_pairs(as_numbers([pair])).cov[0]
-        largest = float(np.linalg.eigvalsh([[xx, xy], [xy, yy]])[-1])
-        return Expectation(i_from_j, float(np.sqrt(max(largest, 0.0))))
+        return self._expect_all([pair])[0]
+
+    def _expect_all(self, pairs: Sequence[Pair]) -> list[Expectation]:
+        for pair in pairs:
+            pair.check_within(self.frames)
+        overlaps = self.posterior.overlap_of_pairs(as_numbers(pairs)).tolist()
+        undistort = None if self.lens.is_undistorted else self.lens.undistort
+        expected = []
+        for pair, overlap in zip(pairs, overlaps, strict=True):
+            if self.part[pair.i] != self.part[pair.j]:
+                expected.append(Expectation(np.eye(3), np.inf, overlap))
+                continue
+            i_from_j, _ = self.covariance.expect(pair.i, pair.j)
+            _, (xx, xy, yy) = self.covariance.of_pairs(as_numbers([pair])).cov[0]
+            largest = float(np.linalg.eigvalsh([[xx, xy], [xy, yy]])[-1])
+            expected.append(Expectation(i_from_j, float(np.sqrt(max(largest, 0.0))), overlap, undistort))
+        return expected
 
     def link_of(self, landmarks: Landmarks) -> Link:
         """Return the engine's link of landmarks."""
@@ -361,26 +407,57 @@ class ActiveLoop(AnsweredLoop[Link]):
             return StopReason.BUDGET
         if rule.target_px is not None and self.error_bound_px <= rule.target_px and not self._joinable():
             return StopReason.TARGET
-        return None if self.best is not None else StopReason.NO_CANDIDATE
+        if rule.known_px is not None and self.error_bound_px <= rule.known_px:
+            return StopReason.KNOWN
+        if self.best is None:
+            return StopReason.NO_CANDIDATE
+        return self.why_enough() if rule.when_enough else None
+
+    def why_enough(self) -> StopReason | None:
+        """Return why more answers are not worth their time, or None if they are."""
+        if self._may_join():
+            return None
+        if self._is_vain():
+            return StopReason.NOTHING_FOUND
+        return None if self.prediction.worth_going_on else StopReason.ENOUGH
 
     def _after(self, answers: tuple[Answer, ...], links: Mapping[Pair, Link]) -> ActiveLoop:
         known = self.known or self.__dict__.get("_estimated") if links is self.links else None
         return replace(self, answers=answers, links=links, known=known)
 
-    def run(self, agent: Agent, batch: int = 1) -> Iterator[ActiveLoop]:
+    def until(self, stop_rule: StopRule) -> ActiveLoop:
+        """Return the same state with another stop rule."""
+        known = self.known or self.__dict__.get("_estimated")
+        return replace(self, setup=replace(self.setup, stop_rule=stop_rule), known=known)
+
+    def run(self, agent: Agent, batch: BatchSize = 1) -> Iterator[ActiveLoop]:
         """Ask `agent` until there is a reason to stop; yield the state after every answer.
 
-        With a `batch`, so many questions that are not similar are asked before the next are chosen.
+        With a `batch`, so many questions that are not similar are asked before the next are chosen. An agent that can
+        work ahead answers them on all cores. They change the mosaic together, in one computation.
         """
         state = self
         while state.stop_reason() is None:
-            chosen_by = state
-            budget = state.stop_rule.budget
-            left = batch if budget is None else min(batch, budget - len(state.answers))
-            for suggestion in chosen_by._diverse(left):
-                expected = chosen_by.expect(suggestion.pair) if isinstance(agent, ExpectingAgent) else None
-                state = state.record(ask(agent, suggestion.pair, expected))
+            budget, wanted = state.stop_rule.budget, batch if isinstance(batch, int) else batch(len(state.answers))
+            left = wanted if budget is None else min(wanted, budget - len(state.answers))
+            for after in state.ask_about(agent, [suggestion.pair for suggestion in state._diverse(left)]):
+                state = after
                 yield state
+
+    def ask_about(self, agent: Agent, pairs: Sequence[Pair]) -> Iterator[ActiveLoop]:
+        """Ask `agent` about these pairs; yield the state after every answer.
+
+        An agent that can use expected maps gets those of this state, from before the first answer.
+        """
+        expected: Sequence[Expectation | None] = [None] * len(pairs)
+        if isinstance(agent, ExpectingAgent) and pairs:
+            expected = self._expect_all(pairs)
+        state = self
+        for n, pair in enumerate(pairs):
+            soon = slice(n, n + PREFETCHED)
+            prefetch(agent, pairs[soon], expected[soon])
+            state = state.record(ask(agent, pair, expected[n]))
+            yield state
 
     def _repr_html_(self) -> str:
         """Show the numbers that matter in a notebook."""
@@ -415,10 +492,41 @@ class ActiveLoop(AnsweredLoop[Link]):
                 break
         return chosen
 
+    def is_settled(self, pair: Pair) -> bool:
+        """Tell whether a pair is not to be asked again: it was answered, or belongs to the chain."""
+        return pair in self.chain or any(answer.pair == pair and not self._is_open(answer) for answer in self.answers)
+
+    def _is_open(self, answer: Answer) -> bool:
+        """Tell whether a person may still be asked about an answered pair: the matcher could not tell."""
+        return self.setup.asked is Author.PERSON and answer.is_failure
+
     @cached_property
-    def _without_yes(self) -> PairNumbers:
-        """The pairs that were answered no or unsure."""
-        return as_numbers(answer.pair for answer in self.answers if answer.landmarks is None)
+    def _refusals(self) -> PairNumbers:
+        """The pairs that were answered no, or could not be matched while the matcher is asked."""
+        return as_numbers(
+            answer.pair
+            for answer in self.answers
+            if answer.verdict is Verdict.NO or (answer.is_failure and not self._is_open(answer))
+        )
+
+    def _is_vain(self) -> bool:
+        """Tell whether the last questions about frames of one mosaic have all found nothing."""
+        part, patience = self.part, max(FEWEST_NO_ANSWERS, round(PATIENCE * self.frames))
+        on_one_mosaic = [answer for answer in self.answers if part[answer.pair.i] == part[answer.pair.j]]
+        last = on_one_mosaic[-patience:]
+        return len(last) == patience and all(answer.landmarks is None for answer in last)
+
+    def _may_join(self) -> bool:
+        """Tell whether the next questions are likely to join separate parts."""
+        if not self._joinable():
+            return False
+        part = self.part
+        probabilities = [
+            suggestion.reasons.get("overlap", 0.0)
+            for suggestion in self.suggest(max(AHEAD))
+            if part[suggestion.pair.i] != part[suggestion.pair.j]
+        ]
+        return float(np.prod([1.0 - p for p in probabilities])) < 1.0 - LIKELY_JOIN
 
     def _joinable(self) -> bool:
         """Tell whether a question can still join separate parts."""
@@ -433,12 +541,12 @@ class ActiveLoop(AnsweredLoop[Link]):
         first, second = part[barred].T
         return bool(between > np.sum((first != second) & (first >= 0) & (second >= 0)))
 
-    def _confirms(self, refused: PairNumbers) -> bool:
+    def _confirms(self) -> bool:
         """Tell whether to ask about frames behind unconfirmed links of inflated variance: until enough "no" answers."""
         if self.estimate.variance_inflation is None:
             return False
         unconfirmed = unconfirmed_frames(self.frames, self.estimate.system.ends)
-        unsuccessful = int(np.sum(unconfirmed[refused].any(axis=1)))
+        unsuccessful = int(np.sum(unconfirmed[self._refusals].any(axis=1)))
         return unsuccessful < min(FEWEST_NO_ANSWERS + 2 * int(np.sum(unconfirmed)), MOST_NO_ANSWERS)
 
     @cached_property
@@ -452,7 +560,7 @@ class ActiveLoop(AnsweredLoop[Link]):
             return None
         sizes = np.bincount(part)
         refused = np.zeros(len(sizes), dtype=np.int64)
-        for i, j in self._pairs(Verdict.NO):
+        for i, j in self._refusals:
             if part[i] != part[j]:
                 refused[[part[i], part[j]]] += 1
         given_up = refused >= np.minimum(FEWEST_NO_ANSWERS + 2 * sizes, MOST_NO_ANSWERS)

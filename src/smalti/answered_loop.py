@@ -64,6 +64,11 @@ class AnsweredLoop(ABC, Generic[LinkT]):
         )
 
     @cached_property
+    def failed_pairs(self) -> frozenset[Pair]:
+        """The pairs about which the matcher could not tell, whatever a person said later."""
+        return frozenset(answer.pair for answer in self.answers if answer.is_failure)
+
+    @cached_property
     def best(self) -> Suggestion | None:
         """The best question; None if no candidate is left."""
         found = self.suggest(1)

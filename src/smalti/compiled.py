@@ -7,16 +7,22 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
 import numpy as np
 from numba.core.registry import CPUDispatcher
+
+if sys.platform != "win32":
+    import fcntl
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,8 +47,8 @@ LEAST_PARALLEL_MICROSECONDS = 2000.0
 """Less work than this runs on one thread: waking others takes time, a lot of it on a busy machine."""
 
 NOT_CACHED = (
-    "compiled code cannot be saved, so every start takes a minute longer: the package folder and your cache folder are "
-    "not writable, or full; set NUMBA_CACHE_DIR to another folder"
+    "compiled code cannot be saved, so every start takes up to a minute longer: the package folder and your cache "
+    "folder are not writable, or full; set NUMBA_CACHE_DIR to another folder"
 )
 
 
@@ -84,6 +90,14 @@ def threads_for(microseconds: float) -> Iterator[None]:
         numba.set_num_threads(threads)
 
 
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
 def physical_memory() -> int:
     """Return the bytes of memory of this machine, or 4 GiB if it is unknown."""
     try:
@@ -93,7 +107,7 @@ def physical_memory() -> int:
 
 
 def _compile(function: F, **options: Any) -> F:
-    options |= {"nogil": True, "error_model": "numpy"}
+    options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     try:
         kernel = numba.njit(cache=True, **options)(function)
     except RuntimeError:
@@ -101,6 +115,8 @@ def _compile(function: F, **options: Any) -> F:
         warnings.warn(NOT_CACHED, stacklevel=1)  # one call site, so that the warning appears once
         return cast(F, numba.njit(**options)(function))
     kernel._cache.save_overload = _saving(kernel._cache.save_overload)
+    kernel.get_call_template = _taking_values(kernel.get_call_template)
+    kernel.compile = _compiling_once(kernel)
     if _stamp_of(kernel):  # not public in numba; without it, numba's own stamp is used
         kernel._cache._cache_file._source_stamp = _stamp(kernel)
     return cast(F, kernel)
@@ -116,6 +132,69 @@ def _saving(save: Callable[..., None]) -> Callable[..., None]:
             warnings.warn(NOT_CACHED, stacklevel=1)
 
     return save_if_possible
+
+
+def is_cached(kernel: Any, signature: Any) -> bool:
+    """Tell whether a kernel, as its decorator returns it, has code on disk for these types of arguments."""
+    cache: Any = kernel._cache
+    if cache.cache_path is None:
+        return False
+    try:
+        return cache._index_key(signature, kernel.targetctx.codegen()) in cache._cache_file._load_index()
+    except (OSError, EOFError, UnpicklingError):
+        return False
+
+
+def _compiling_once(kernel: Any) -> Callable[[Any], Any]:
+    """Return a function that compiles a kernel, but waits if another process does so, and then takes its code.
+
+    A lock beside the index also keeps two processes from giving two codes the same file, which Numba does not exclude.
+    """
+    compile_it = kernel.compile
+    lock = kernel._cache._cache_file._index_path + ".lock"
+
+    def compile_once(signature: Any) -> Any:
+        if signature in kernel.overloads or is_cached(kernel, signature):
+            return compile_it(signature)
+        # Compilation makes so many objects that looking for garbage among them takes a tenth of the time.
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            with _locked(lock):
+                return compile_it(signature)
+        finally:
+            if collects:
+                gc.enable()
+
+    return compile_once
+
+
+@contextlib.contextmanager
+def _locked(path: str) -> Iterator[None]:
+    """Hold a lock between processes, if there can be one. The kernel releases it when the program dies."""
+    with contextlib.ExitStack() as stack:
+        if sys.platform != "win32":
+            with contextlib.suppress(OSError):
+                file = stack.enter_context(open(path, "wb"))  # noqa: PTH123
+                fcntl.flock(file, fcntl.LOCK_EX)
+                # Whoever waits for the lock finds the code; nobody else needs it.
+                stack.callback(Path(path).unlink, missing_ok=True)
+        yield
+
+
+def _taking_values(get_call_template: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that finds the kernel that another kernel calls: one for all numbers.
+
+    Numba would compile one for every constant in the call. LLVM inserts constants all the same.
+    """
+    unliteral: Any = numba.types.unliteral
+
+    def get_for_types(args: Any, kws: Any) -> Any:
+        return get_call_template(
+            tuple(unliteral(arg) for arg in args), {name: unliteral(arg) for name, arg in kws.items()}
+        )
+
+    return get_for_types
 
 
 OWN_SOURCE = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()

@@ -40,7 +40,7 @@ def say_error(error_px: float | None, bound_px: float | None) -> str:
 
 def say_answers(yes: int, no: int, unsure: int) -> str:
     """Return how many questions were answered, and how."""
-    return f"{yes + no + unsure}: {yes} yes, {no} no, {unsure} unsure"
+    return f"{yes + no + unsure}: {yes} yes, {no} no, {unsure} cannot tell"
 
 
 def shrink(picture: NDArray[np.uint8], side: int = PICTURE_SIDE) -> NDArray[np.uint8]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
@@ -150,6 +151,11 @@ class Answer:
         if self.landmarks is not None and self.landmarks.pair != self.pair:
             raise PairError(f"pair {self.pair}: the landmarks belong to pair {self.landmarks.pair}")
 
+    @property
+    def is_failure(self) -> bool:
+        """Whether the matcher could not tell: it found no map, and an overlap was not improbable."""
+        return self.verdict is Verdict.UNSURE and self.author is Author.MATCHER
+
     def of_pair(self, pair: Pair) -> Answer:
         """Return the same answer under other numbers of the two frames, in the same order."""
         landmarks = None if self.landmarks is None else self.landmarks.of_pair(pair)
@@ -177,6 +183,8 @@ class Expectation:
 
     i_from_j: Homographies  # (3, 3); (2, 3) for an affine one
     sigma_px: float  # of each coordinate of the centre of j in i; infinite if nothing is known
+    overlap: float = 1.0  # probability that the frames overlap
+    undistort: Callable[[Points], Points] | None = None  # the map relates undistorted points; None: there is no lens
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from smalti.agents.agent import Agent
 from smalti.building.chain import register_chain
 from smalti.building.matcher_choice import PIXELS
 from smalti.building.preparation import LONGEST_BASELINE
+from smalti.building.raster import Places, places_of
 from smalti.building.source_questions import Questions, usable
 from smalti.errors import ProjectError, UsageError
 from smalti.frame_numbers import FrameNumbers
@@ -185,7 +186,9 @@ def recollect(project: Project) -> Recollection:
     questions = Questions(project.store, lambda role: _Nobody(project.folder), numbers)
     registration = project.store.fact(RegistrationFacts)
     longest_baseline = LONGEST_BASELINE if registration is not None and registration.method == PIXELS else 0
-    chain = register_chain(len(numbers), project.outline, questions.ask, 2 * len(numbers), longest_baseline)
+    places = places_of([frame.label for frame in project.frames])
+    used = Places([places[number] for number in numbers], places[-1] + 1)
+    chain = register_chain(len(numbers), project.outline, questions.ask, 2 * len(numbers), longest_baseline, used)
     joined = {landmarks.pair for landmarks in chain.links}
     answers = tuple(questions.given_after(joined))
     if not answers:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.agents.agent import Anywhere, Consultation, ask
-from smalti.records import Answer, Expectation, Landmarks, Pair, Verdict
+from smalti.agents.agent import IMPROBABLE, Anywhere, Consultation, ask, judge
+from smalti.records import Answer, Author, Expectation, Landmarks, Pair, Verdict
 
 PAIR = Pair(2, 5)
 EXPECTED = Expectation(np.eye(2, 3), 4.0)
@@ -77,3 +77,22 @@ def test_who_was_told_nothing_is_not_asked_the_same_again(expected, times):
     answer = ask(Consultation([listening, Anywhere(listening)]), PAIR, expected)
     assert listening.asked == times
     assert answer.reason == "; ".join(["too dark"] * times)
+
+
+def test_who_finds_nothing_has_said_no_only_where_an_overlap_is_improbable():
+    failed = Answer.unsure(PAIR, "too dark")
+    below, above = judge(failed, IMPROBABLE - 0.01), judge(failed, IMPROBABLE)
+    assert (below.verdict, below.reason) == (Verdict.NO, "too dark")
+    assert above is failed
+    # What a person says stays as it is.
+    by_person = Answer.unsure(PAIR, author=Author.PERSON)
+    assert judge(by_person, 0.0) is by_person
+
+
+def test_several_who_cannot_tell_cannot_tell():
+    class Failing:
+        def answer(self, pair):
+            return Answer.unsure(pair, "too flat")
+
+    answer = Consultation([Deaf(False, "elsewhere"), Failing()]).answer(PAIR)
+    assert (answer.verdict, answer.reason) == (Verdict.UNSURE, "elsewhere; too flat")

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
+from smalti.agents.agent import ask
 from smalti.agents.matcher import CallableAgent, KeypointAgent
 from smalti.errors import UsageError
+from smalti.frames.pixels import in_gray
+from smalti.geometry.linear_maps import square
 from smalti.geometry.outline import Outline
 from smalti.paper.linear_adjustment import fit_affine_link
-from smalti.records import Answer, Pair, Verdict
+from smalti.records import Answer, Expectation, Pair, Verdict
+from smalti.registration.keypoints import Keypoints, find_keypoints
 from smalti.registration.robust_fit import FitSettings
-from tests.registration.scenes import apart, flight, keypoints, largest_error, overlapping
+from smalti_lab.synthetic.scene import procedural_scene
+from tests.registration.scenes import apart, flight, keypoints, largest_error, overlapping, true_map
 
 PAIR = Pair(1, 3)
 OUTLINE = Outline.of_pixels(240, 180)
@@ -43,9 +50,9 @@ def test_keypoints_of_overlapping_frames_give_a_yes_near_the_truth():
     assert largest_error(fit_affine_link(answer.landmarks).i_from_j, pair) < 0.3
 
 
-def test_keypoints_of_frames_apart_give_a_no_with_a_reason():
+def test_keypoints_of_frames_apart_cannot_tell_and_say_why():
     answer = KeypointAgent(keypoints, flight().outline).answer(apart()[0])
-    assert answer.verdict is Verdict.NO
+    assert answer.verdict is Verdict.UNSURE
     assert answer.reason
 
 
@@ -53,6 +60,106 @@ def test_the_agent_of_keypoints_heeds_its_settings():
     pair = overlapping(0.5)[0]
     strict = KeypointAgent(keypoints, flight().outline, FitSettings(least_inliers=100_000))
     assert "100000 needed" in strict.answer(pair).reason
+
+
+def test_what_was_prefetched_is_what_would_be_answered_without():
+    pairs = [*overlapping(0.5)[:3], apart()[0]]
+    ahead, alone = (KeypointAgent(keypoints, flight().outline) for _ in range(2))
+    ahead.prefetch(pairs)
+    for pair in pairs:
+        answer, expected = ahead.answer(pair), alone.answer(pair)
+        assert (answer.verdict, answer.reason) == (expected.verdict, expected.reason)
+        if expected.landmarks is not None:
+            np.testing.assert_array_equal(answer.landmarks.points_i, expected.landmarks.points_i)
+
+
+def test_only_where_few_keypoints_do_not_match_all_are_compared(monkeypatch):
+    pair = overlapping(0.5)[0]
+    agent = KeypointAgent(keypoints, flight().outline)
+    every = len(agent.answer(pair).landmarks)
+    monkeypatch.setattr("smalti.agents.matcher.MATCHED_FIRST", len(keypoints(pair.i)) // 2)
+    monkeypatch.setattr("smalti.agents.matcher.ENOUGH_MATCHES", 20)
+    assert 20 <= len(agent.answer(pair).landmarks) < every
+    monkeypatch.setattr("smalti.agents.matcher.ENOUGH_MATCHES", every)
+    assert len(agent.answer(pair).landmarks) == every
+
+
+def expected_of(pair: Pair, sigma_px: float = 2.0) -> Expectation:
+    return Expectation(square(true_map(pair)), sigma_px)
+
+
+def test_where_the_place_is_known_more_keypoints_match():
+    agent = KeypointAgent(keypoints, flight().outline)
+    for pair in overlapping(0.3):
+        anywhere, there = agent.answer(pair).landmarks, agent.answer_expecting(pair, expected_of(pair)).landmarks
+        assert there is not None
+        assert len(there) >= len(anywhere or ())
+        assert largest_error(fit_affine_link(there).i_from_j, pair) < 0.3
+
+
+def test_frames_apart_are_not_matched_wherever_they_are_expected():
+    agent = KeypointAgent(keypoints, flight().outline)
+    places = [expected_of(pair, sigma_px) for pair in overlapping(0.5)[::7] for sigma_px in (0.5, 2.0)]
+    wrong = [pair for pair in apart() for place in places if agent.answer_expecting(pair, place).landmarks is not None]
+    assert wrong == []
+
+
+def test_a_wrong_expectation_does_not_hide_an_overlap():
+    agent = KeypointAgent(keypoints, flight().outline)
+    pair = overlapping(0.5)[0]
+    wrong = expected_of(pair)
+    wrong.i_from_j[:2, 2] += 40.0
+    answer = agent.answer_expecting(pair, wrong)
+    assert answer.landmarks is not None
+    np.testing.assert_array_equal(answer.landmarks.points_i, agent.answer(pair).landmarks.points_i)
+
+
+@pytest.mark.parametrize("passed", ["the same", "none", "another"])
+def test_what_was_prefetched_with_an_expectation_is_what_would_be_answered_without(passed):
+    ahead, alone = (KeypointAgent(keypoints, flight().outline) for _ in range(2))
+    pairs = overlapping(0.5)[:3]
+    expected = [expected_of(pair) for pair in pairs]
+    ahead.prefetch(pairs, expected)
+    for pair, known in zip(pairs, expected, strict=True):
+        asked = {"the same": known, "none": None, "another": expected_of(pair, 1.0)}[passed]
+        found, wanted = (ask(agent, pair, asked).landmarks for agent in (ahead, alone))
+        np.testing.assert_array_equal(found.points_i, wanted.points_i)
+
+
+STRIP_PX = 30
+STRIP = Pair(0, 1)
+
+
+@cache
+def beside(number: int) -> Keypoints:
+    """Of two tiles beside each other that share a narrow strip."""
+    scene = procedural_scene(2 * 240 - STRIP_PX, 180, seed=4)
+    left = number * (240 - STRIP_PX)
+    return find_keypoints(in_gray(np.ascontiguousarray(scene[:, left : left + 240])))
+
+
+def shifted(x: float, sigma_px: float) -> Expectation:
+    i_from_j = np.eye(3)
+    i_from_j[0, 2] = x
+    return Expectation(i_from_j, sigma_px)
+
+
+def test_in_the_strip_where_an_overlap_is_expected_more_keypoints_match():
+    agent = KeypointAgent(beside, OUTLINE)
+    anywhere, there = agent.answer(STRIP), agent.answer_expecting(STRIP, shifted(240 - STRIP_PX - 4.0, 4.0))
+    assert there.landmarks is not None
+    assert len(there.landmarks) > 1.1 * len(anywhere.landmarks or ())
+    off = np.median(there.landmarks.points_i - there.landmarks.points_j, axis=0)
+    np.testing.assert_allclose(off, [240 - STRIP_PX, 0.0], atol=0.2)
+
+
+@pytest.mark.parametrize("expected", [shifted(-210.0, 4.0), shifted(20.0, 4.0), shifted(0.0, np.inf)])
+def test_a_wrong_or_wide_expectation_costs_no_match(expected):
+    agent = KeypointAgent(beside, OUTLINE)
+    anywhere, there = agent.answer(STRIP).landmarks, agent.answer_expecting(STRIP, expected).landmarks
+    assert anywhere is not None
+    assert there is not None
+    np.testing.assert_array_equal(anywhere.points_i, there.points_i)
 
 
 def test_a_matcher_gets_the_first_image_first():
@@ -87,26 +194,26 @@ def test_points_may_come_in_any_common_form(found):
     assert answer_of(found).verdict is Verdict.YES
 
 
-def test_none_is_a_no():
+def test_none_cannot_tell():
     answer = answer_of(None)
-    assert answer.verdict is Verdict.NO
+    assert answer.verdict is Verdict.UNSURE
     assert answer.reason == "the matcher found nothing"
 
 
 @pytest.mark.parametrize("nothing", [([], []), (np.empty((0, 2)), np.empty((0, 2)))])
-def test_no_points_are_a_no(nothing):
+def test_no_points_cannot_tell(nothing):
     answer = answer_of(nothing)
-    assert answer.verdict is Verdict.NO
+    assert answer.verdict is Verdict.UNSURE
     assert answer.reason.startswith("0 matches")
 
 
 def test_wrong_matches_are_checked_like_those_of_keypoints():
     wrong = np.random.default_rng(2).uniform([0, 0], [239, 179], (40, 2))
-    assert answer_of((wrong, POINTS)).verdict is Verdict.NO
+    assert answer_of((wrong, POINTS)).verdict is Verdict.UNSURE
 
 
 def test_settings_decide_what_is_believed():
-    assert answer_of((MOVED, POINTS), FitSettings(least_inliers=41)).verdict is Verdict.NO
+    assert answer_of((MOVED, POINTS), FitSettings(least_inliers=41)).verdict is Verdict.UNSURE
 
 
 def test_lists_of_different_lengths_are_refused_by_their_lengths_and_pair():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smalti.active_loop import ActiveLoop
-from smalti.annotation.answer_history import SECONDS_OF_NO, SECONDS_OF_YES, priced
+from smalti.annotation.answer_history import SECONDS_OF_NO, SECONDS_OF_YES, asking_people
 from smalti.project.entries import AnswerEntry, Role
 from smalti.records import Answer, Author, Pair
 from smalti.suggestion.strategy import Smalti
@@ -28,7 +28,7 @@ YES, NO = AGENT.answer(Pair(2, 17)), Answer.no(Pair(2, 9))
 
 def test_costs_are_the_median_seconds_of_a_persons_answers():
     entries = [given(YES, seconds) for seconds in (20, 30, 40, 50, 600)] + [given(NO, s) for s in (2, 3, 4, 5, 6)]
-    strategy = priced(started(Smalti()), entries).strategy
+    strategy = asking_people(started(Smalti()), entries).strategy
     assert (strategy.cost_of_yes, strategy.cost_of_no) == (40.0, 4.0)
 
 
@@ -36,7 +36,7 @@ def test_costs_are_the_median_seconds_of_a_persons_answers():
     "entries", [[], [given(YES, 1.0)], [given(YES, 1.0, Author.MATCHER)] * 9, [given(NO, 0.0)] * 9]
 )
 def test_what_too_few_answers_tell_is_guessed(entries):
-    strategy = priced(started(Smalti()), entries).strategy
+    strategy = asking_people(started(Smalti()), entries).strategy
     assert (strategy.cost_of_yes, strategy.cost_of_no) == (SECONDS_OF_YES, SECONDS_OF_NO)
 
 
@@ -49,4 +49,4 @@ class Other:
 
 def test_other_strategies_know_no_costs():
     strategy = Other()
-    assert priced(started(strategy), [given(YES, 1.0)] * 9).strategy is strategy
+    assert asking_people(started(strategy), [given(YES, 1.0)] * 9).strategy is strategy

@@ -112,7 +112,7 @@ def test_a_check_writes_nothing(session):
 def test_a_no_where_the_mosaic_is_sure_of_an_overlap_is_questioned(session):
     i, j = max(loops(session), key=lambda pair: session.look(*pair).overlap)
     found = give(session, i, j, "no").contradiction
-    assert f"frames {i} and {j} overlap" in found.explanation
+    assert f"frames {i} and {j} show a common place" in found.explanation
 
 
 def test_a_no_where_frames_are_apart_is_not(session):

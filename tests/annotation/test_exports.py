@@ -16,7 +16,7 @@ from smalti.annotation.exports import (
     Placed,
     export,
     export_landmarks,
-    export_mosaic,
+    export_preview,
     export_project,
     export_transforms,
 )
@@ -109,7 +109,7 @@ def test_transforms_are_those_given_and_say_why_the_other_frames_have_none(fresh
 
 def test_the_mosaic_shows_its_frames_where_their_maps_put_them(finished):
     placed = placed_at(finished, shift(50, 0))
-    image = cv2.imdecode(np.frombuffer(export_mosaic(finished, placed), np.uint8), cv2.IMREAD_UNCHANGED)
+    image = cv2.imdecode(np.frombuffer(export_preview(finished, placed), np.uint8), cv2.IMREAD_UNCHANGED)
     assert image.shape == (60, 130, 4)
     assert (image[..., 3] == 255).all()
     truth = frame_of(shift(0, 0), 130, 60)
@@ -118,7 +118,7 @@ def test_the_mosaic_shows_its_frames_where_their_maps_put_them(finished):
 
 def test_the_mosaic_is_drawn_through_its_lens(finished):
     straight, bent = (
-        export_mosaic(finished, Placed({0: shift(0, 0)}, {0: 0.0}, 0, Lens(finished.outline, k1))) for k1 in (0.0, 0.1)
+        export_preview(finished, Placed({0: shift(0, 0)}, {0: 0.0}, 0, Lens(finished.outline, k1))) for k1 in (0.0, 0.1)
     )
     sizes = [cv2.imdecode(np.frombuffer(image, np.uint8), cv2.IMREAD_UNCHANGED).shape for image in (straight, bent)]
     assert sizes[1][0] > sizes[0][0]
@@ -127,7 +127,7 @@ def test_the_mosaic_is_drawn_through_its_lens(finished):
 
 def test_the_mosaic_is_transparent_where_no_frame_is_and_reduced_to_fit_a_screen(finished):
     placed = placed_at(finished, shift(3920, 0))
-    image = cv2.imdecode(np.frombuffer(export_mosaic(finished, placed), np.uint8), cv2.IMREAD_UNCHANGED)
+    image = cv2.imdecode(np.frombuffer(export_preview(finished, placed), np.uint8), cv2.IMREAD_UNCHANGED)
     assert image.shape == (30, 2000, 4)
     assert (image[:, 100:1900, 3] == 0).all()
     assert (image[2:-2, 2:38, 3] == 255).all()
@@ -207,7 +207,7 @@ def test_a_failed_export_leaves_nothing_behind(finished, monkeypatch):
     [
         ("landmarks.csv", "text/csv"),
         ("transforms.json", "application/json"),
-        ("mosaic.png", "image/png"),
+        ("preview.png", "image/png"),
         ("project.zip", "application/zip"),
     ],
 )
@@ -215,7 +215,7 @@ def test_every_export_is_known_by_its_name(finished, name, media_type):
     kind, content = export(name, finished, placed_at(finished, shift(50, 0)))
     assert kind == media_type
     if isinstance(content, bytes):
-        first = {"landmarks.csv": b"frame_i,", "transforms.json": b"{", "mosaic.png": b"\x89PNG"}[name]
+        first = {"landmarks.csv": b"frame_i,", "transforms.json": b"{", "preview.png": b"\x89PNG"}[name]
         assert content.startswith(first)
     else:
         assert zipfile.is_zipfile(content)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -154,3 +156,18 @@ def test_as_many_words_as_descriptors_are_the_descriptors():
 def test_a_word_that_nothing_is_nearest_to_stays_where_it_is():
     same = np.tile(np.array([0.25, 0.5, 0.75], np.float32), (6, 1))
     np.testing.assert_array_equal(learn_words(same, 3, np.random.default_rng(0)), same[:3])
+
+
+def test_keypoints_are_let_go_of_one_by_one():
+    """Those of a long sequence do not fit into memory all at once."""
+    alive: list[weakref.ref[np.ndarray]] = []
+
+    def one_by_one():
+        for seed in range(20):
+            assert sum(reference() is not None for reference in alive) <= 1
+            found = scattered(50, *FRAME_SIZE, seed)
+            alive.append(weakref.ref(found.descriptors))
+            yield found
+            del found
+
+    assert len(signatures_of(one_by_one(), OUTLINE)) == 20

@@ -17,7 +17,7 @@ from tests.building.walks import FRAMES, walk
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("built")
-    smalti.build(write_video(walk(), folder / "walk.mp4"), folder / "walk", budget=4 * FRAMES).close()
+    smalti.build(write_video(walk(), folder / "walk.mp4"), folder / "walk", keyframes="all", budget=4 * FRAMES).close()
     return folder / "walk"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import cache
 
 import numpy as np
 import pytest
@@ -25,6 +26,8 @@ from tests.building.filmed import (
     joined,
     maps_of,
     scene,
+    strips,
+    strips_video,
     tiny,
     tiny_images,
     tiny_video,
@@ -47,6 +50,38 @@ def test_an_interrupted_build_ends_as_one_that_was_not(stage, steps, base, tmp_p
     assert not (tmp_path / "out" / "transforms.json").exists()
     smalti.build(tiny_video(base), tmp_path / "out", budget=TINY_BUDGET).close()
     assert same_transforms(tmp_path / "out", built_tiny(base))
+
+
+@cache
+def built_until_enough(base):
+    return smalti.build(strips_video(base), base / "strips until enough").folder
+
+
+def test_pairs_that_surely_overlap_are_matched_near_their_expected_place(base):
+    with smalti.Project.open(built_until_enough(base)) as project:
+        near = [entry.answer.pair for entry in project.store.answers() if entry.role is Role.NEAR]
+        assert project.info().matched_near == len(near) > 0
+        assert project.info().attempts == len(project.store.answers()) - len(near)
+        true = {Pair(int(i), int(j)) for i, j in strips().overlapping_pairs(1e-9)}
+        assert set(near) <= true
+
+
+@pytest.mark.parametrize("steps_after", [1, 12])
+def test_a_build_interrupted_while_it_matches_near_the_expected_place_ends_as_one_that_was_not(
+    steps_after, base, tmp_path
+):
+    with smalti.Project.open(built_until_enough(base)) as project:
+        roles = [entry.role for entry in project.store.answers() if entry.role.is_after_chain]
+        loops = roles.index(Role.NEAR)
+    with pytest.raises(KeyboardInterrupt):
+        smalti.build(strips_video(base), tmp_path / "out", progress=StopAfter("asking", loops + steps_after))
+    smalti.build(strips_video(base), tmp_path / "out").close()
+    assert same_transforms(tmp_path / "out", built_until_enough(base))
+
+
+def test_a_build_with_a_budget_matches_no_other_pairs(base):
+    with smalti.Project.open(built_tiny(base)) as project:
+        assert project.info().matched_near == 0
 
 
 def test_a_build_interrupted_again_and_again_asks_every_pair_once(base, tmp_path):

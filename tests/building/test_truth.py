@@ -10,6 +10,7 @@ import pytest
 
 import smalti
 from smalti.building.build import build
+from smalti.building.build_settings import BuildSettings
 from smalti.errors import ProjectError, UnknownNameError, UsageError
 from smalti.interchange.landmarks_csv import read_landmarks
 from smalti.project.entries import LinkState, Role
@@ -60,10 +61,14 @@ def test_all_files_are_there_and_nothing_unfinished(mosaic):
     assert list(mosaic.folder.rglob("*.part")) == []
 
 
-def test_no_more_than_three_attempts_a_frame_are_spent(mosaic):
-    assert len(mosaic.answers) <= 3 * 24
-    assert mosaic.info().stopped == "budget"
-    assert len(mosaic.answers) == 3 * 24
+def test_a_build_stops_when_the_next_questions_are_not_worth_their_time(mosaic):
+    assert mosaic.info().stopped == "enough"
+    assert not mosaic.info().worth_going_on
+    assert mosaic.info().attempts < 2 * 24
+
+
+def test_three_attempts_a_frame_are_the_cap():
+    assert BuildSettings().loop_budget(24, spent=30) == 3 * 24 - 30
 
 
 def test_every_consecutive_pair_is_asked_once(mosaic):
@@ -157,8 +162,9 @@ def test_a_target_stops_the_questions_early(base, tmp_path):
         assert told.predicted_error_px <= target
 
 
-def test_matches_that_are_left_out_of_a_trial_tell_the_error(mosaic):
-    assert 0 < mosaic.info().left_out_px < 1.0
+def test_matches_that_are_left_out_of_a_trial_tell_the_error(base, tmp_path):
+    with build(tiny_images(base), tmp_path / "out", budget=20) as project:
+        assert 0 < project.info().left_out_px < 1.0
 
 
 def test_images_give_the_mosaic_that_a_video_does(base, tmp_path):

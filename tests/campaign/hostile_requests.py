@@ -23,6 +23,7 @@ REQUESTS: tuple[tuple[str, str, object], ...] = (
     *(("GET", f"/api/{name}", None) for name in ("state", "question", "mosaic", "answers", "openapi.json", "mask.png")),
     *(("GET", path, None) for path in ("/", "/favicon.svg", "/api/pairs/0/3", "/api/pairs/0/3/proposal")),
     *(("GET", path, None) for path in ("/api/pairs/0/4/forecast", "/api/maps/overlap?size=16", "/api/frames/0.jpg")),
+    *(("GET", path, None) for path in ("/api/finished", "/api/finished/1/now/3/0_0.png", "/api/results/report.html")),
     *(("GET", path, None) for path in ("/api/sheets/0.jpg", "/api/exports/landmarks.csv", "/api/exports/project.zip")),
     ("POST", "/api/answers", {"i": 0, "j": 3, "verdict": "no", "reason": "", "seconds": 1.0, "seen_revision": SEEN}),
     ("POST", "/api/answers", {"i": 0, "j": 3, "verdict": "yes", "landmarks": [POINT] * 4, "seen_revision": SEEN}),
@@ -39,6 +40,8 @@ VALUES = (
 TRAVERSALS = (
     *("/../../../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/..%2f..%2fetc%2fpasswd", "/assets/../../../etc/passwd"),
     *("//etc/passwd", "/api/exports/..%2f..%2fproject.sqlite", "/api/exports/project.sqlite", "/api/frames/..%2f0.jpg"),
+    *("/api/results/..%2fproject.sqlite", "/api/results/project.sqlite", "/api/finished/..%2f..%2f/now/0/0_0.png"),
+    *("/api/finished/1/..%2f..%2f/0/0_0.png", "/api/finished/1/now/0/..%2f..%2f_0.png", "/api/results/%2fetc%2fpasswd"),
     *(
         "/api/frames/%00.jpg",
         "/api/../project.sqlite",

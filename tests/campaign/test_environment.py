@@ -134,5 +134,5 @@ def test_a_project_without_the_right_to_write_tells_all_that_it_knows(command, m
 def test_the_answer_that_is_only_in_the_wal_is_told_on_a_read_only_mount(media, mounted):
     worker, place = mounted
     closed, killed = (worker.run("info", place / name).out for name in ("walk.smalti", "killed.smalti"))
-    assert "0 unsure" in closed
-    assert "1 unsure" in killed
+    assert "0 cannot tell" in closed
+    assert "1 cannot tell" in killed

@@ -221,3 +221,10 @@ def test_help_does_not_wait_for_the_engine():
     done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
     for heavy in ("numpy", "numba", "fastapi", "uvicorn", "pydantic"):
         assert f" {heavy}\n" not in done.stderr, heavy
+
+
+@pytest.mark.parametrize("words", [(), ("film.mp4", "--demo")])
+def test_either_an_input_or_the_demonstration(words, capsys):
+    assert main(["annotate", *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--demo" in line

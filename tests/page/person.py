@@ -34,9 +34,10 @@ class Person:
         return self.look()
 
     def look(self) -> SurveyedPairs:
-        """Wait until a question is painted, and return it."""
+        """Wait until a question was painted for long enough to be seen, and return it."""
         host = self.see("question")
         expect(host).to_have_attribute("data-revision", re.compile(r"\d+"))
+        expect(host).to_have_attribute("data-seen", "true")
         i, j, revision = (int(host.get_attribute(f"data-{name}") or -1) for name in ("i", "j", "revision"))
         return SurveyedPairs(Pair(i, j), revision)
 

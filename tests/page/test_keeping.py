@@ -48,7 +48,7 @@ def test_the_later_of_two_answers_on_a_pair_is_told_of_the_earlier(program, cont
     program.post("api/answers", truth_on(careful_eye(), seen.pair, seen.revision))
     later.press("n")
     expect(later.see("conflict")).to_be_visible()
-    expect(later.see("conflict")).to_contain_text("overlap")
+    expect(later.see("conflict")).to_contain_text("yes, ")
     last = given(program)[-1]
     assert (last["i"], last["j"], last["verdict"]) == (seen.pair.i, seen.pair.j, "yes")
 

@@ -6,7 +6,11 @@ import pytest
 from playwright.sync_api import expect
 
 from smalti.records import Pair
-from tests.page.correspondence import given
+from tests.page.correspondence import given, truth_on
+from tests.page.rounds import careful_eye
+
+OVERLAPPING = Pair(2, 22)
+"""A round apart: these two frames share nearly everything."""
 
 
 def test_landmarks_are_set_by_the_cursor_and_confirmed(person, program):
@@ -65,11 +69,61 @@ def test_a_key_that_is_held_answers_one_question_only(person, program):
     assert len(given(program)) == before + 1
 
 
+def test_two_quick_presses_answer_one_question_only(person, program):
+    before = len(given(program))
+
+    def press_until_the_next_pair_comes():
+        asked = person.see("question").get_attribute("data-i"), person.see("question").get_attribute("data-j")
+        for _ in range(400):
+            person.press("n")
+            if (
+                person.see("question").get_attribute("data-i"),
+                person.see("question").get_attribute("data-j"),
+            ) != asked:
+                person.press("n", "u", "n")
+                return
+        raise AssertionError("the next pair did not come")
+
+    person.after(press_until_the_next_pair_comes)
+    assert len(given(program)) == before + 1
+
+
+def test_enter_after_a_click_on_blink_confirms(person, program):
+    person.go_to(OVERLAPPING)
+    person.mark(careful_eye().answer(OVERLAPPING).landmarks)
+    person.page.get_by_role("button", name="blink").click()
+    expect(person.see("overlay")).to_be_visible()
+    person.after(lambda: person.press("Enter"))
+    assert last_given(program) == (OVERLAPPING, "yes")
+
+
+def test_enter_after_a_click_on_open_confirms(person, program):
+    seen = person.look()
+    program.post("api/answers", truth_on(careful_eye(), OVERLAPPING, seen.revision))
+    expect(person.see("question")).not_to_have_attribute("data-revision", str(seen.revision))
+    person.press("o")
+    person.see("tab-answers").click()
+    row = f"[data-testid=answer-row][data-i='{OVERLAPPING.i}'][data-j='{OVERLAPPING.j}']"
+    person.page.locator(row).get_by_test_id("answer-open").click()
+    expect(person.see("question")).to_have_attribute("data-j", str(OVERLAPPING.j))
+    before = person.look().revision
+    person.after(lambda: person.press("Enter"))
+    assert last_given(program) == (OVERLAPPING, "yes")
+    assert program.get("api/state")["revision"] == before + 1
+
+
+def test_a_button_that_keys_have_reached_is_pressed_by_enter(person):
+    person.see("verdict-unsure").focus()
+    before = person.look()
+    person.after(lambda: person.press("Enter"))
+    assert person.look().pair != before.pair
+
+
 def test_help_names_every_key_and_goes_away(person):
     person.press("?")
     keys = person.see("help")
     expect(keys).to_be_visible()
-    for words in ("no overlap", "cannot tell", "undo", "redo", "snap"):
+    for words in ("no common place", "cannot tell", "undo", "redo", "snap"):
         expect(keys).to_contain_text(words)
     person.press("Escape")
     expect(keys).to_be_hidden()
@@ -110,3 +164,8 @@ def test_every_control_has_a_name(person):
 def test_a_screen_reader_finds_the_landmarks_of_the_page(person):
     for role in ("banner", "main", "navigation"):
         expect(person.page.get_by_role(role).first).to_be_attached()
+
+
+def last_given(program):
+    last = given(program)[-1]
+    return Pair(last["i"], last["j"]), last["verdict"]

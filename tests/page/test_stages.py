@@ -19,9 +19,26 @@ def test_progress_is_shown_until_the_first_question_comes_by_itself(page, film, 
         page.goto(program.address)
         expect(person.see("progress")).to_be_visible()
         expect(person.see("progress")).to_contain_text("rounds")
+        expect(person.see("progress")).to_contain_text("Choose the first question")
         keep_picture(page, "preparing")
         person.look()
         expect(person.see("progress")).to_be_hidden()
+
+
+def test_before_the_first_question_the_page_says_what_it_waits_for(page, program):
+    """The question comes late: the page must not say meanwhile that there is none."""
+    said = []
+
+    def hold(route):
+        page.wait_for_timeout(300)
+        said.append(page.get_by_test_id("progress").inner_text())
+        route.continue_()
+
+    page.route("**/api/question", hold)
+    person = Person(page)
+    person.open(program.address)
+    assert "Choose the first question" in said[0]
+    assert "No useful question" not in said[0]
 
 
 def test_an_input_that_is_no_film_ends_the_program_with_one_line(tmp_path):
@@ -60,3 +77,37 @@ def wait_for(condition):
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_in_the_queue_of_doubtful_pairs_every_question_comes_by_itself(page, folder, keep_picture):
+    with Program(folder, "--queue", "doubtful") as program:
+        program.wait_until_asking()
+        person = Person(page)
+        seen = [person.open(program.address)]
+        for _ in range(3):
+            person.press("u")
+            # The matcher's turn comes between; where it has nothing to answer, only its end is news.
+            expect(person.see("question")).not_to_have_attribute("data-revision", str(seen[-1].revision))
+            seen.append(person.look())
+        assert len({look.pair for look in seen}) == len(seen)
+        assert program.get("api/state")["counts"]["by_person"] == 3
+        keep_picture(page, "doubtful")
+
+
+def test_a_demonstration_asks_without_any_data_and_goes_on_later(page, tmp_path, monkeypatch, keep_picture):
+    monkeypatch.chdir(tmp_path)
+    with Program("--demo") as program:
+        program.wait_until_asking()
+        state, question = program.get("api/state"), program.get("api/question")
+        assert state["usable"] == 48
+        # The last frames show what the first ones showed; the chain does not know it.
+        assert question["j"] - question["i"] > 24
+        person = Person(page)
+        person.open(program.address)
+        keep_picture(page, "demonstration")
+        person.after(lambda: person.press("u"))
+        program.stop()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["smalti-demo"]
+    with Program("--demo") as program:
+        program.wait_until_asking()
+        assert program.get("api/state")["counts"]["unsure"] == 1

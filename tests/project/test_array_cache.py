@@ -82,7 +82,7 @@ def test_keeping_again_replaces(cache):
 
 
 def test_only_the_latest_used_stay_in_memory(cache, monkeypatch):
-    monkeypatch.setattr(cache_module, "FRAMES_IN_MEMORY", 2)
+    monkeypatch.setattr(cache_module, "BYTES_IN_MEMORY", 2 * 20 * (2 * 4 + 128 + 4))  # two frames
     for frame in (0, 1):
         cache.keep_keypoints(frame, some_keypoints(frame))
     zero, one = cache.keypoints(0), cache.keypoints(1)

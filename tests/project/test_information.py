@@ -8,20 +8,34 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from smalti.cli.build_command import described
 from smalti.errors import ProjectError, TableError
 from smalti.geometry.lens import Lens
 from smalti.interchange.landmarks_csv import write_landmarks
-from smalti.project.entries import FrameEntry
+from smalti.project.entries import FrameEntry, Role
 from smalti.project.facts import Noise
 from smalti.project.project import Project
 from smalti.project.project_info import ChainCounts, FrameCounts, LensNumbers
 from smalti.records import Landmarks, Pair
-from tests.project.entries import no, outcome, unsure
+from tests.project.entries import no, outcome, unsure, yes
 from tests.project.folders import begin, finish, write_images
 
 KEYS = {
-    *("folder", "source", "frames", "parts", "chain", "asked", "yes", "no", "unsure", "rejected", "attempts"),
-    "unconfirmed",
+    *(
+        "folder",
+        "source",
+        "frames",
+        "parts",
+        "chain",
+        "asked",
+        "yes",
+        "no",
+        "unsure",
+        "rejected",
+        "attempts",
+        "matched_near",
+    ),
+    *("unconfirmed", "raster"),
     *("registered_by", "predicted_error_px", "error_bound_px", "ahead_px", "worth_going_on"),
     *("chain_error_px", "left_out_px", "family", "noise", "camera", "stopped", "seconds", "lens"),
 }
@@ -38,6 +52,17 @@ def test_a_project_just_begun_has_all_keys_and_nothing_done(project: Project):
     assert told.as_json().keys() == KEYS
     assert told.frames == FrameCounts(read=0, placed=0, set_aside=0, not_placed=0)
     assert (told.parts, told.asked, told.attempts, told.noise) == (0, 0, 0, None)
+
+
+def test_a_project_that_is_being_answered_tells_which_frames_the_answers_join(project: Project):
+    project.store.keep_frames([FrameEntry(n, f"{n}.png", "") for n in range(8)])
+    for entry in (yes(0, 1), yes(1, 2), yes(4, 5), yes(5, 6, Role.LOOP)):
+        project.store.keep_answer(entry)
+    project.store.keep_answer(no(0, 7))
+    told = project.info()
+    assert told.frames == FrameCounts(read=8, placed=6, set_aside=0, not_placed=2)
+    assert (told.parts, told.chain.links, told.is_provisional) == (2, 3, True)
+    assert "not finished" in described(told)
 
 
 def test_a_finished_project_tells_its_numbers(project: Project):

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given as for_all, settings
 
 from smalti.errors import ProjectError
-from smalti.project.entries import Act, History, LogEntry
-from smalti.records import Pair
+from smalti.project.entries import Act, AnswerEntry, History, LogEntry, Role
+from smalti.records import Answer, Author, Pair
 from tests.project.acts import PAIRS, PlainModel, wishes
 
 A, B = Pair(0, 1), Pair(0, 2)
@@ -52,6 +52,28 @@ def test_all_that_persons_did_can_be_undone_and_redone(wanted):
     assert all(entry.answer.author == "matcher" for entry in History.of(entries).answers)
     entries += [model.do("redo", PAIRS[0]) for _ in range(steps)]
     assert places(History.of(entries)) == places(before)
+
+
+def answered(place: int, answer: Answer) -> LogEntry:
+    return LogEntry(place, Act.GIVE, answer.pair, AnswerEntry(answer, Role.LOOP, 0.0, place=place))
+
+
+def test_what_the_matcher_could_not_tell_stays_an_attempt_beside_a_persons_answer():
+    entries = [
+        answered(1, Answer.unsure(A, "too few matches")),
+        answered(2, Answer.no(B, author=Author.PERSON)),
+        answered(3, Answer.no(A, author=Author.PERSON)),
+    ]
+    history = History.of(entries)
+    assert places(history) == [2, 3]
+    assert [entry.place for entry in history.attempts] == [1, 2, 3]
+    undone = History.of([*entries, LogEntry(4, Act.UNDO, A, None)])
+    assert places(undone) == [entry.place for entry in undone.attempts] == [1, 2]
+    removed = History.of([*entries, LogEntry(4, Act.REMOVE, A, None)])
+    assert places(removed) == [entry.place for entry in removed.attempts] == [2]
+    # What the matcher says later takes the place of its failure.
+    asked_again = History.of([entries[0], answered(2, Answer.no(A))])
+    assert places(asked_again) == [entry.place for entry in asked_again.attempts] == [2]
 
 
 def test_nothing_follows_from_an_empty_log():

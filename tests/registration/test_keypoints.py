@@ -12,7 +12,9 @@ from smalti.registration.keypoints import (
     MOST_WANTED,
     NO_KEYPOINTS,
     PIXELS_PER_KEYPOINT,
+    REDUCED_FROM,
     find_keypoints,
+    match_keypoints,
 )
 from tests.registration.scenes import gray, keypoints
 
@@ -97,7 +99,7 @@ def strengths_without_limit(image: np.ndarray) -> np.ndarray:
     return np.sort(np.array([keypoint.response for keypoint in found], np.float32))[::-1]
 
 
-@pytest.mark.parametrize(("height", "width", "wanted"), [(300, 400, FEWEST_WANTED), (600, 750, 1500)])
+@pytest.mark.parametrize(("height", "width", "wanted"), [(300, 400, FEWEST_WANTED), (600, 660, 1320)])
 def test_as_many_as_the_area_asks_for_and_these_the_strongest(height, width, wanted):
     assert np.clip(height * width / PIXELS_PER_KEYPOINT, FEWEST_WANTED, MOST_WANTED) == wanted
     image = texture(height, width)
@@ -106,6 +108,35 @@ def test_as_many_as_the_area_asks_for_and_these_the_strongest(height, width, wan
     found = find_keypoints(image)
     assert len(found) == wanted
     np.testing.assert_allclose(found.strengths, every[:wanted], rtol=1e-6)
+
+
+def test_large_frames_are_reduced_but_not_their_keypoints():
+    image = texture(600, 750)
+    assert image.size >= REDUCED_FROM
+    found, moved = find_keypoints(image), find_keypoints(image[:, 8:])
+    assert len(found) == 1500
+    assert (found.points.max(axis=0) > (740, 590)).all()
+    points, on_moved = match_keypoints(found, moved)
+    shift = points - on_moved
+    assert len(points) > 500
+    np.testing.assert_allclose(np.median(shift, axis=0), (8, 0), atol=0.02)
+
+
+def test_a_large_frame_with_little_detail_is_not_reduced():
+    image = np.full((600, 750), 128, np.uint8)
+    image[200:400, 300:500] = texture(200, 200)
+    assert len(find_keypoints(image)) == len(strengths_without_limit(image)[: int(image.size / PIXELS_PER_KEYPOINT)])
+
+
+def test_keypoints_are_spread_over_the_frame():
+    found = find_keypoints(texture(600, 660))
+    some = found.spread(200)
+    assert len(some) == 200
+    assert set(map(tuple, some.points)) <= set(map(tuple, found.points))
+    # Every cell of a grid of 12 x 12 gives its strongest first.
+    cells = {tuple((12 * point / (660, 600)).astype(int)) for point in some.points}
+    assert len(cells) > len({tuple((12 * point / (660, 600)).astype(int)) for point in found.points[:200]})
+    assert found.spread(len(found)) is found
 
 
 def test_descriptors_have_length_one_but_for_rounding():

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from smalti.geometry.linear_maps import apply
-from smalti.records import Pair
-from smalti.registration.keypoints import LARGEST_RATIO, NO_KEYPOINTS, Keypoints, _nearest, match_keypoints
-from tests.registration.scenes import keypoints, true_map
+from smalti.geometry.lens import Lens
+from smalti.geometry.linear_maps import apply, square
+from smalti.records import Expectation, Pair
+from smalti.registration.keypoints import (
+    LARGEST_RATIO,
+    NO_KEYPOINTS,
+    USUAL_NEXT,
+    Keypoints,
+    _nearest,
+    match_expected,
+    match_keypoints,
+)
+from tests.registration.scenes import flight, keypoints, true_map
 
 
 def made(descriptors: np.ndarray) -> Keypoints:
@@ -125,3 +136,53 @@ def test_one_pass_finds_what_numpy_finds(similarity):
     np.testing.assert_array_equal(best_column, similarity.argmax(axis=1))
     np.testing.assert_array_equal(second, np.sort(similarity, axis=1)[:, -2])
     np.testing.assert_array_equal(best_row, similarity.argmax(axis=0))
+
+
+def search_near(in_i: Keypoints, in_j: Keypoints, at_j: np.ndarray, reach_px: float) -> list[tuple[int, int]]:
+    """Do the same among keypoints within reach of each other, where those of j lie at `at_j` in i."""
+    near = np.linalg.norm(in_i.points[:, None].astype(np.float64) - at_j, axis=2) <= reach_px
+    off = in_i.descriptors.astype(int)[:, None] - in_j.descriptors.astype(int)
+    distance = np.where(near, (off**2).sum(axis=2) / 255**2, np.inf)
+    found = []
+    for i, row in enumerate(distance):
+        j = int(np.argmin(row))
+        next_distance = min(np.min(np.delete(row, j)), USUAL_NEXT)
+        if np.isfinite(row[j]) and np.argmin(distance[:, j]) == i and row[j] < LARGEST_RATIO**2 * next_distance:
+            found.append((i, j))
+    return found
+
+
+@pytest.mark.parametrize(("reach_px", "shift_px"), [(4.0, 0.0), (15.0, 5.0), (80.0, 20.0)])
+def test_matches_near_the_expected_place_are_those_that_a_plain_search_finds(reach_px, shift_px):
+    pair = Pair(0, 1)
+    in_i, in_j = first(keypoints(pair.i), 200), first(keypoints(pair.j), 170)
+    i_from_j = square(true_map(pair))
+    i_from_j[0, 2] += shift_px
+    rows = search_near(in_i, in_j, apply(i_from_j[:2], in_j.points.astype(np.float64)), reach_px)
+    assert len(rows) > 20
+    points_i, points_j = match_expected(in_i, in_j, Expectation(i_from_j, 1.0), reach_px)
+    np.testing.assert_array_equal(points_i, in_i.points[[i for i, _ in rows]])
+    np.testing.assert_array_equal(points_j, in_j.points[[j for _, j in rows]])
+
+
+def test_an_expected_place_is_that_of_undistorted_points():
+    pair = Pair(0, 1)
+    in_i, in_j = keypoints(pair.i), keypoints(pair.j)
+    plain = match_expected(in_i, in_j, Expectation(square(true_map(pair)), 1.0), 3.0)
+    lens = Lens(flight().outline, k1=0.3)
+
+    def seen(found: Keypoints) -> Keypoints:
+        return replace(found, points=lens.distort(found.points.astype(np.float64)).astype(np.float32))
+
+    without = match_expected(seen(in_i), seen(in_j), Expectation(square(true_map(pair)), 1.0), 3.0)
+    found = match_expected(
+        seen(in_i), seen(in_j), Expectation(square(true_map(pair)), 1.0, undistort=lens.undistort), 3.0
+    )
+    assert len(without[0]) < 0.7 * len(plain[0])
+    assert len(found[0]) > 0.99 * len(plain[0])
+
+
+def test_nothing_is_near_what_lies_beyond_the_horizon():
+    i_from_j = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    points_i, points_j = match_expected(keypoints(0), keypoints(1), Expectation(i_from_j, 1.0), 10.0)
+    assert len(points_i) == len(points_j) == 0

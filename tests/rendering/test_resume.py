@@ -171,7 +171,7 @@ def test_a_damaged_band_and_those_after_it_are_painted_again_and_one_line_says_s
     assert path.read_bytes() == whole
 
 
-def test_a_damaged_survey_is_read_again_from_the_damaged_frame_on(tmp_path):
+def test_a_damaged_frame_of_the_survey_is_read_again(tmp_path):
     save(tmp_path / "kept", tmp_path / "whole.png")
     path = next((tmp_path / "kept").glob("survey-*.bin"))
     whole, told = path.read_bytes(), []
@@ -180,7 +180,7 @@ def test_a_damaged_survey_is_read_again_from_the_damaged_frame_on(tmp_path):
     reader = reader_of(COLUMN)
     mosaic = Mosaic(reader, COLUMN, WIDTH, HEIGHT, folder=tmp_path / "kept", say=told.append)
     mosaic.save(tmp_path / "again.png")
-    assert reader.decoded[: len(COLUMN) - 3] == list(range(3, len(COLUMN)))
+    assert reader.calls[0] == [3]
     assert path.read_bytes() == whole
     assert told == [f"{path}: is damaged; frames are read again"]
     assert (tmp_path / "again.png").read_bytes() == (tmp_path / "whole.png").read_bytes()

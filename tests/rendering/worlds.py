@@ -31,8 +31,10 @@ def reader_of(world: dict[int, np.ndarray]) -> Frames:
     return Frames({number: frame_of(matrix, WIDTH, HEIGHT) for number, matrix in world.items()})
 
 
-def mosaic_of(world: dict[int, np.ndarray], mask: np.ndarray | None = None, **options) -> Mosaic:
-    return Mosaic(reader_of(world), world, WIDTH, HEIGHT, mask, **options)
+def mosaic_of(
+    world: dict[int, np.ndarray], mask: np.ndarray | None = None, reader: Frames | None = None, **options
+) -> Mosaic:
+    return Mosaic(reader_of(world) if reader is None else reader, world, WIDTH, HEIGHT, mask, **options)
 
 
 def paint_small(monkeypatch, tile_width: int = 64, budget: MemoryBudget = LEAST_BUDGET) -> None:

@@ -20,7 +20,7 @@ from smalti.report.markup import (
     say_seconds,
 )
 from smalti.report.mosaic_section import draw_overlay
-from smalti.report.report_pictures import encode_preview, share_bytes
+from smalti.report.report_pictures import FEWEST_BYTES, FEWEST_MAPS, Share, encode_preview, share_page
 from tests.rendering.scene import shift, tilt, turn
 from tests.report.projects import Plan, make_project, reject, report_of
 
@@ -134,12 +134,12 @@ def test_a_picture_that_is_too_large_gets_worse_and_smaller_until_it_fits():
     assert len(small) < 8000 * 4 / 3 + 40
 
 
-def test_bytes_are_shared_by_frames_with_a_floor(tmp_path):
-    plan = Plan(parts=[0, 0, 0, 0, 1, 1])
-    with make_project(tmp_path, plan) as project:
-        large, small = share_bytes(Findings.of(project).parts)
-    assert large == 2 * small + large % 2
-    assert large + small <= 1_400_000
+def test_the_page_is_shared_by_frames_with_a_floor():
+    large, small, least = share_page([400, 200, 1])
+    assert large.preview_bytes == pytest.approx(2 * small.preview_bytes, abs=2)
+    assert large.map_characters == pytest.approx(2 * small.map_characters, abs=2)
+    assert large.preview_bytes + small.preview_bytes <= 1_400_000
+    assert least == Share(FEWEST_BYTES, FEWEST_MAPS)
 
 
 def test_strokes_are_short_and_empty_ones_are_left_out():

@@ -149,10 +149,5 @@ def test_maps_are_as_coarse_as_it_takes_to_fit():
     assert {decode(one.address).size for one in small.values()} in ({(150, 150)}, {(100, 100)})
 
 
-def test_maps_have_at_most_1000_pixels_a_side():
-    layers = tuple(layer.repeat(20, axis=1) for layer in rasters())  # 1800 wide
-    assert {decode(one.address).size for one in by_kind(*layers).values()} == {(900, 30)}
-
-
 def test_the_top_of_a_scale_has_two_digits():
     assert [_round_up(value) for value in (0.0, 4.61, 0.0123, 4321.0, 2.0)] == pytest.approx([1, 4.7, 0.013, 4400, 2])

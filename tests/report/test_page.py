@@ -96,7 +96,9 @@ def test_the_picture_is_the_projects_mosaic(project, page):
 
 def test_what_was_asked_is_counted_by_role(page):
     summary = {row["role"]: row for row in page.rows("Questions by role")}
-    told = {role: [row[key] for key in ("asked", "yes", "no", "unsure", "rejected")] for role, row in summary.items()}
+    told = {
+        role: [row[key] for key in ("asked", "yes", "no", "cannot tell", "rejected")] for role, row in summary.items()
+    }
     assert told == {
         "chain": ["5", "5", "0", "0", "0"],
         "check": ["1", "1", "0", "0", "0"],
@@ -131,7 +133,7 @@ def test_every_answer_has_its_row_with_its_numbers(project, page):
     assert list(rows[8].values()) == (
         ["9", "0", "3", "loop", "matcher", "no", "4 of 14 matches agree, 11 needed", *["–"] * 5, "0.50"]
     )
-    assert rows[9]["verdict"] == "unsure"
+    assert rows[9]["verdict"] == "cannot tell"
 
 
 def test_every_frame_has_its_row_with_its_place(page):

@@ -102,7 +102,7 @@ def test_the_picture_of_pairs_has_every_answer_in_its_colour_on_both_sides(tmp_p
     assert cells["cell chain"].count("z") == 2 * 6
     assert [item.text for item in figure.all("li")] == [
         "no overlap: 1",
-        "unsure: 1",
+        "cannot tell: 1",
         "accepted links of the chain, bridges and checks: 6",
         "other accepted links: 1",
         "rejected: 1",

@@ -35,6 +35,7 @@ class FakeSession:
     def __init__(self):
         self.revision = 0
         self.prediction = None
+        self.is_working = False
         self.project = SimpleNamespace(folder=Path("fake.smalti"), lock=None)
         self.given: dict[Pair, tuple[int, Given]] = {}
         self.hold = threading.Event()

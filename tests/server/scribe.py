@@ -14,6 +14,9 @@ from smalti.geometry.linear_maps import apply, compose, invert
 APART = 3
 """Frames nearer than this are of the chain, whose answers are another matter."""
 
+SPREAD_PX = 4
+"""Deviation of the landmarks of a yes across their line. Those of a thinner strip are rightly refused."""
+
 MOST_ANSWERS = 4
 """In force: each is taken up again after every kill, which takes its time."""
 
@@ -114,9 +117,8 @@ class Scribe:
             return "/api/answers/removal", {"i": i, "j": j, **seen}
         i, j = known[self._rng.integers(len(known))] if kind == "change" and known else self._pair()
         landmarks = self._landmarks(i, j) if kind in ("yes", "change") else []
-        verdict = "yes" if len(landmarks) >= 4 else "unsure" if kind == "unsure" else "no"
+        verdict = "yes" if landmarks else "unsure" if kind == "unsure" else "no"
         reason = f"act {self._rng.integers(2**32)}"
-        landmarks = landmarks if verdict == "yes" else []
         body = {"i": i, "j": j, "verdict": verdict, "landmarks": landmarks, "reason": reason, "seconds": 1.5}
         return "/api/answers", {**body, **seen}
 
@@ -130,5 +132,7 @@ class Scribe:
         points_i = apply(compose(invert(maps[i]), maps[j]), points_j)
         seen = self._sequence.outline.contains(points_i)
         points_i = points_i + self._rng.normal(0, 0.5, points_i.shape)
+        if seen.sum() < 4 or np.linalg.svd(np.cov(points_j[seen].T), compute_uv=False)[-1] < SPREAD_PX**2:
+            return []
         rows = np.column_stack([points_i, points_j])[seen].tolist()
         return [dict(zip(("x_i", "y_i", "x_j", "y_j"), row, strict=True)) for row in rows]

@@ -129,7 +129,8 @@ def test_two_pages_both_hear_of_an_answer():
         for page in pages:
             wait_until(
                 lambda page=page: (
-                    page.notices[-1] == {"revision": 1, "stage": "asking", "progress": None, "prediction": None}
+                    page.notices[-1]
+                    == {"revision": 1, "stage": "asking", "progress": None, "prediction": None, "working": False}
                 )
             )
     for page in pages:
@@ -151,10 +152,18 @@ def test_a_page_hears_of_the_preparation_from_its_progress_to_its_end():
         dispatcher.open(opening)
         reading = {"name": "reading", "done": 1, "total": 2}
         wait_until(
-            lambda: page.notices[-1] == {"revision": 0, "stage": "preparing", "progress": reading, "prediction": None}
+            lambda: (
+                page.notices[-1]
+                == {"revision": 0, "stage": "preparing", "progress": reading, "prediction": None, "working": False}
+            )
         )
         go_on.set()
-        wait_until(lambda: page.notices[-1] == {"revision": 0, "stage": "asking", "progress": None, "prediction": None})
+        wait_until(
+            lambda: (
+                page.notices[-1]
+                == {"revision": 0, "stage": "asking", "progress": None, "prediction": None, "working": False}
+            )
+        )
     page.wait()
     dispatcher.close()
 

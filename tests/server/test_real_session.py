@@ -60,7 +60,7 @@ def test_frames_and_sheets_are_pictures(world):
 
 @pytest.mark.parametrize(
     ("name", "begins"),
-    [("landmarks.csv", b""), ("transforms.json", b"{"), ("mosaic.png", b"\x89PNG"), ("project.zip", b"PK")],
+    [("landmarks.csv", b""), ("transforms.json", b"{"), ("preview.png", b"\x89PNG"), ("project.zip", b"PK")],
 )
 def test_every_export_can_be_taken_away(world, name, begins):
     response = world[0].get(f"/api/exports/{name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 from smalti.active_loop import ActiveLoop
 from smalti.overlap.external_model import FixedProbabilities
-from smalti.records import Answer, Landmarks, Pair, pair_key
+from smalti.records import Answer, Author, Landmarks, Pair, pair_key
+from smalti.suggestion.answer_model import FOUND, MISSED, share_found
 from smalti.suggestion.pair_survey import SurveyedPairs
 from smalti.suggestion.posterior import Posterior, kinds
 from smalti_lab.experiments.wander import wander
@@ -75,6 +77,47 @@ def test_a_refusal_makes_the_pair_beside_it_less_likely():
     before = Posterior.of(state.view).of_pairs(beside)
     after = Posterior.of(state.record(Answer.no(Pair(9, 50))).view).of_pairs(beside)
     assert after < 0.8 * before
+
+
+def asking(state, author):
+    return replace(state, setup=replace(state.setup, asked=author))
+
+
+def test_a_failure_of_the_matcher_says_less_about_an_overlap_than_a_no():
+    state, _ = small(60, chain_noise=3.0)
+    pair = Pair(9, 50)
+    for one in (np.array([[9, 50]]), np.array([[10, 49]])):
+        before = state.posterior.overlap_of_pairs(one)
+        failed = state.record(Answer.unsure(pair)).posterior.overlap_of_pairs(one)
+        refused = state.record(Answer.no(pair)).posterior.overlap_of_pairs(one)
+        assert refused < failed < before
+
+
+def test_while_the_matcher_is_asked_it_fails_beside_a_failure_as_after_a_no():
+    state, _ = small(60, chain_noise=3.0)
+    pairs = np.column_stack(np.triu_indices(60, 2))
+    failed, refused = (state.record(answer) for answer in (Answer.unsure(Pair(9, 50)), Answer.no(Pair(9, 50))))
+    np.testing.assert_array_equal(failed.posterior.of_pairs(pairs), refused.posterior.of_pairs(pairs))
+    assert failed.is_settled(Pair(9, 50))
+
+
+def test_a_person_can_be_asked_what_the_matcher_could_not_tell():
+    state, agent = small(60, chain_noise=3.0)
+    failed = asking(state, Author.PERSON).record(Answer.unsure(Pair(9, 50)))
+    assert failed.view.may_be_asked(np.array([[9, 50]])).all()
+    assert failed.posterior.of_pairs(np.array([[9, 50]])) > 0.0
+    answered = failed.record(replace(agent.answer(Pair(9, 50)), author=Author.PERSON))
+    assert answered.is_settled(Pair(9, 50))
+    # A pair that the matcher missed, and a person saw.
+    assert answered.posterior.overlaps.refusals[-1].found < failed.posterior.overlaps.refusals[-1].found
+
+
+def test_the_share_that_a_matcher_finds_is_learned_from_what_became_of_its_attempts():
+    assert share_found(0, np.zeros(0)) == FOUND / (FOUND + MISSED)
+    assert share_found(20, np.zeros(5)) == (FOUND + 20) / (FOUND + MISSED + 20)
+    # Pairs that surely overlap were surely missed.
+    assert share_found(20, np.ones(5)) == pytest.approx((FOUND + 20) / (FOUND + MISSED + 25))
+    assert share_found(20, np.full(5, 0.5)) > share_found(20, np.ones(5))
 
 
 @pytest.mark.parametrize("looks", ["none", "zeros", "ones"])

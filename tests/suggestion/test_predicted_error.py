@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from smalti.active_loop import ActiveLoop
-from smalti.records import Landmarks, Pair
+from smalti.annotation.precompute import error_after_yes_px
+from smalti.records import Answer, Author, Landmarks, Pair
 from smalti.suggestion.predicted_error import AHEAD, LEAST_ERROR_PX, calibration, misfit_px
 from smalti_lab.experiments.worlds import CONTROL_POINTS, OUTLINE, raster
 
@@ -37,6 +38,28 @@ def test_the_bound_is_above_the_error_and_nearer_the_more_is_known():
     _, states = course()
     over = [states[n].prediction.bound_px / states[n].prediction.error_px for n in (2, 5, 10)]
     assert over[0] > over[1] > over[2] > 1.0
+
+
+def test_what_a_person_cannot_tell_leaves_the_error_as_it_is_to_the_last_bit():
+    _, states = course()
+    for asked in states[2:6]:
+        state = replace(asked, setup=replace(asked.setup, asked=Author.PERSON))
+        after = state.record(Answer.unsure(state.best.pair, author=Author.PERSON))
+        assert after.best.pair != state.best.pair
+        assert after.predicted_error_px == state.predicted_error_px
+        assert after.error_bound_px == pytest.approx(state.error_bound_px, rel=0.05)
+
+
+def test_what_is_promised_for_a_yes_is_kept_on_average():
+    kept = []
+    for _, states in map(course, SEEDS):
+        # After the first ones, which lower the error by more than was promised.
+        for before, after in pairwise(states[2:]):
+            promised_px = error_after_yes_px(before, before.best.pair)
+            if after.answers[-1].landmarks is not None:
+                kept.append(np.log(after.predicted_error_px / promised_px))
+    assert len(kept) > 20
+    assert np.mean(kept) == pytest.approx(0.0, abs=0.06)
 
 
 def test_the_error_falls_with_answers():

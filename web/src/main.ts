@@ -4,6 +4,7 @@ import { connect } from "./state/api";
 import { Application } from "./state/application";
 import { keepChecking } from "./state/checking";
 import { listen } from "./state/events";
+import { Finished } from "./state/finished";
 import { Hand } from "./state/hand";
 import { PairView } from "./state/pairview";
 import { Snapping } from "./state/snapping";
@@ -12,7 +13,8 @@ import { mountShell } from "./view/shell/shell";
 const app = new Application(connect(), localStorage);
 const pairView = new PairView(app.drawing);
 const hand = new Hand(app, pairView);
-mountShell(document.body, { app, pairView, hand, snapping: new Snapping(app, pairView, hand) });
+const finished = new Finished(app);
+mountShell(document.body, { app, finished, pairView, hand, snapping: new Snapping(app, pairView, hand) });
 keepChecking(app);
 
 listen(app.api, {

@@ -35,11 +35,49 @@ class ExpectingAgent(Protocol):
         ...
 
 
+@runtime_checkable
+class PrefetchingAgent(Protocol):
+    """An agent that can work ahead on other cores. Its answers stay the same."""
+
+    def answer(self, pair: Pair) -> Answer:
+        """Answer yes with landmarks, no, or unsure."""
+        ...
+
+    def prefetch(self, pairs: Iterable[Pair], expected: Sequence[Expectation | None] = ()) -> None:
+        """Begin with pairs that will be asked about soon; `expected` is what will be passed with each."""
+        ...
+
+
+IMPROBABLE = 0.15
+"""Below this probability of overlap, a matcher that finds nothing has said no.
+
+Suppose it misses every third overlap. At this probability one no of twenty is then wrong, and fewer below it.
+"""
+
+PREFETCHED = 16
+"""Pairs that an agent works on ahead: enough for many cores, few enough for the memory."""
+
+
+def prefetch(agent: Agent, pairs: Iterable[Pair], expected: Sequence[Expectation | None] = ()) -> None:
+    """Tell an agent which pairs will be asked about soon, if it can work ahead, and what will be expected of each."""
+    if isinstance(agent, PrefetchingAgent):
+        agent.prefetch(pairs, expected)
+
+
 def ask(agent: Agent, pair: Pair, expected: Expectation | None) -> Answer:
     """Ask an agent, and pass the expectation if the agent can use it."""
     if expected is not None and isinstance(agent, ExpectingAgent):
         return agent.answer_expecting(pair, expected)
     return agent.answer(pair)
+
+
+def judge(answer: Answer, overlap: float) -> Answer:
+    """Return a matcher's "cannot tell" as a no where an overlap is improbable, and any other answer as it is.
+
+    A matcher that fails has not said no: it misses overlaps too. `overlap` is the probability of overlap before it
+    looked.
+    """
+    return Answer.no(answer.pair, answer.reason) if answer.is_failure and overlap < IMPROBABLE else answer
 
 
 class Consultation:
@@ -49,15 +87,19 @@ class Consultation:
         self._agents = tuple(agents)
 
     def answer(self, pair: Pair) -> Answer:
-        """Answer yes with the landmarks of the first agent that finds some, or no with all agents' reasons."""
+        """Answer yes with the landmarks of the first agent that finds some, or the last answer with all reasons."""
         return self._consult(pair, None)
 
     def answer_expecting(self, pair: Pair, expected: Expectation) -> Answer:
         """Answer in the same way; agents that can use the expectation get it."""
         return self._consult(pair, expected)
 
+    def prefetch(self, pairs: Iterable[Pair], expected: Sequence[Expectation | None] = ()) -> None:
+        """Let the first agent work ahead: the others are asked only where it fails."""
+        prefetch(self._agents[0], pairs, expected)
+
     def _consult(self, pair: Pair, expected: Expectation | None) -> Answer:
-        reasons = []
+        reasons, verdict = [], Verdict.UNSURE
         for n, agent in enumerate(self._agents):
             if expected is None and isinstance(agent, Anywhere) and agent.agent in self._agents[:n]:
                 continue  # without an expectation it would give the same answer as before
@@ -65,7 +107,8 @@ class Consultation:
             if answer.verdict is Verdict.YES:
                 return answer
             reasons.append(answer.reason)
-        return Answer.no(pair, "; ".join(reasons))
+            verdict = answer.verdict
+        return Answer(pair, verdict, reason="; ".join(reasons))
 
 
 class Anywhere:

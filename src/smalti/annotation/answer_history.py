@@ -1,6 +1,6 @@
 """The answers in force, the state after each of them, and the costs of answers.
 
-`AnswerHistory` follows the log of a project. `StateHistory` keeps the states. `priced` sets the costs.
+`AnswerHistory` follows the log of a project. `StateHistory` keeps the states. `asking_people` sets the costs.
 """
 
 from __future__ import annotations
@@ -66,6 +66,11 @@ class StateHistory:
     def now(self) -> AnswerState:
         """The state after the last answer in force."""
         return self._states[-1]
+
+    @property
+    def states(self) -> tuple[AnswerState, ...]:
+        """The states after none, one and more of the answers in force."""
+        return tuple(self._states)
 
     @property
     def before(self) -> AnswerState:
@@ -205,8 +210,7 @@ class AnswerHistory:
             if number >= len(self.frames):
                 raise PairError(f"pair {pair}: the sequence has frames 0 to {len(self.frames) - 1} only")
             if number not in self.numbers:
-                reason = self.frames[number].reason
-                raise PairError(f"frame {number} was set aside ({reason}): ask about one of its neighbours")
+                raise PairError(f"frame {number} {_say_unused(self.frames[number])}: ask about one of its neighbours")
         return self.numbers.pair_in_engine(pair)
 
     def outer(self, pair: Pair) -> Pair:
@@ -219,18 +223,25 @@ class AnswerHistory:
 
     def _begin(self) -> None:
         self._prepared_on = self._chain_answers()
-        start = priced(self.preparation.start, self.history.answers)
+        start = asking_people(self.preparation.start, self.history.answers)
         predicted = self._store.fact(PredictedErrors)
         self.state_history = StateHistory(start, {} if predicted is None else predicted.px)
 
     def _chain_answers(self) -> tuple[int, ...]:
         """Return the positions in the log of the chain's answers."""
-        return tuple(entry.place for entry in self.history.answers if entry.role not in (Role.LOOP, Role.ASIDE))
+        return tuple(
+            entry.place for entry in self.history.answers if not (entry.role.is_after_chain or entry.role is Role.ASIDE)
+        )
 
     def _entries(self) -> list[Entry]:
-        """Return what was answered after the chain."""
-        chain, entries = self.preparation.start.chain, []
-        for entry in self.answers():
+        """Return what was answered after the chain, and what the matcher could not tell before a person did."""
+        start, entries = self.preparation.start, []
+        chain = start.chain
+        # The paper's method knows one answer a pair.
+        given = self.history.attempts if isinstance(start, ActiveLoop) else self.history.answers
+        for entry in given:
+            if not self.numbers.knows(entry.answer.pair):
+                continue
             inner = self.inner(entry.answer.pair)
             if counts_after_chain(entry, inner, chain):
                 entries.append(Entry(entry.place, entry.answer.of_pair(inner)))
@@ -243,9 +254,12 @@ SECONDS_OF_YES, SECONDS_OF_NO = 60.0, 15.0
 ENOUGH = 5
 
 
-def priced(start: AnyLoop, entries: Sequence[AnswerEntry]) -> AnyLoop:
-    """Return the state with a strategy that knows the costs of a yes and a no, if the strategy uses costs."""
-    if not isinstance(start, ActiveLoop) or not isinstance(start.strategy, Smalti):
+def asking_people(start: AnyLoop, entries: Sequence[AnswerEntry]) -> AnyLoop:
+    """Return the state for questions to people, with what a yes and a no cost them, if the strategy uses costs."""
+    if not isinstance(start, ActiveLoop):
+        return start
+    start = replace(start, setup=replace(start.setup, asked=Author.PERSON))
+    if not isinstance(start.strategy, Smalti):
         return start
     timed_answers = [entry for entry in entries if entry.answer.author is Author.PERSON and entry.seconds > 0]
     yes = [entry.seconds for entry in timed_answers if entry.answer.landmarks is not None]
@@ -256,3 +270,7 @@ def priced(start: AnyLoop, entries: Sequence[AnswerEntry]) -> AnyLoop:
         cost_of_no=float(np.median(no)) if len(no) >= ENOUGH else SECONDS_OF_NO,
     )
     return replace(start, setup=replace(start.setup, strategy=timed))
+
+
+def _say_unused(frame: FrameEntry) -> str:
+    return "lies between keyframes" if frame.is_between else f"was set aside ({frame.reason})"

@@ -7,7 +7,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
-from smalti.agents.agent import Agent, ask
+from smalti.active_loop import ActiveLoop, StopReason
+from smalti.agents.agent import Agent, ask, judge
 from smalti.annotation.answer_history import AnswerHistory
 from smalti.annotation.landmark_messages import write_matched
 from smalti.annotation.messages import Proposal
@@ -32,6 +33,7 @@ class AutoAnswerer:
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self.answered = 0
+        self.stopped: StopReason | None = None  # why it answers no more, unless a question needs a person
 
     @property
     def is_working(self) -> bool:
@@ -50,7 +52,7 @@ class AutoAnswerer:
         """Start a thread that answers the best questions until one needs a person. At most one thread runs."""
         if self.is_working or self._stopping.is_set():
             return
-        self.answered = 0
+        self.answered, self.stopped = 0, None
 
         def run() -> None:
             while self._answer_best(store):
@@ -75,19 +77,24 @@ class AutoAnswerer:
         self.wait()
 
     def _answer_best(self, store: Store) -> bool:
-        """Answer the best question unless it needs a person. Return whether it was answered."""
+        """Ask the matcher the best question, unless it needs a person. Return whether the next one does not either.
+
+        Where the matcher cannot tell, this is kept too: it says something about the matcher and about the overlap.
+        """
         with self._engine:
-            best, stop = self._answer_history.loop.best, self._answer_history.loop.stop_reason()
-            if self._stopping.is_set() or best is None or stop is not None:
+            loop = self._answer_history.loop
+            if self._stopping.is_set() or loop.best is None or loop.best.pair in loop.failed_pairs:
                 return False
-            pair = self._answer_history.outer(best.pair)
-            answer, seconds = self._ask(pair)
-            if not self._is_sure(answer):
+            self.stopped = _why_stop(loop)
+            if self.stopped is not None:
+                return False
+            answer, seconds = self._ask(self._answer_history.outer(loop.best.pair))
+            if answer.landmarks is not None and not self._is_sure(answer):
                 return False
             store.keep_answer(AnswerEntry(answer, Role.LOOP, seconds))
             self._answer_history.take_up()
             self.answered += 1
-            return True
+            return not answer.is_failure
 
     def _is_sure(self, answer: Answer) -> bool:
         answer_history = self._answer_history
@@ -100,7 +107,8 @@ class AutoAnswerer:
     def _ask(self, pair: Pair) -> tuple[Answer, float]:
         """Return the matcher's answer, and the seconds it took."""
         with self._engine:
-            expected = self._answer_history.loop.expect(self._answer_history.inner(pair))
+            loop, inner = self._answer_history.loop, self._answer_history.inner(pair)
+            expected, overlap = loop.expect(inner), loop.likely(inner).reasons["overlap"]
         with self._matching:
             if pair not in self._answers:
                 began = time.perf_counter()
@@ -108,29 +116,30 @@ class AutoAnswerer:
                 self._answers[pair] = answer, time.perf_counter() - began
                 if len(self._answers) > REMEMBERED:
                     self._answers.popitem(last=False)
-            return self._answers[pair]
+            answer, seconds = self._answers[pair]
+        return judge(answer, overlap), seconds
+
+
+def _why_stop(loop: AnyLoop) -> StopReason | None:
+    """Return why the matcher answers no more: as in a build, without a target it stops when it is not worth it."""
+    stop = loop.stop_reason()
+    if stop is None and isinstance(loop, ActiveLoop) and loop.stop_rule.target_px is None:
+        return loop.why_enough()
+    return stop
 
 
 SURE_LANDMARKS = 30
 """Number of consistent matches from which on the paper's matcher is accepted."""
 
-DOUBTFUL_OVERLAP = 0.15
-"""From this probability of overlap on, a matcher that finds nothing may have missed an overlap.
-
-Suppose it misses every third overlap. At this probability one no of twenty is then wrong, and fewer below it.
-"""
-
 
 def is_sure(answer: Answer, loop: AnyLoop, earlier: Sequence[Surprise]) -> bool:
     """Tell whether the matcher's answer can be accepted without a person.
 
-    A yes needs many landmarks and must agree with the mosaic. A no must not be surprising. A matcher that failed has
-    said that it cannot tell. `earlier` are the surprises of the answers so far.
+    A yes needs many landmarks and must agree with the mosaic. A no is sure; it stands for a failure where an overlap is
+    improbable. `earlier` are the surprises of the answers so far.
     """
-    if answer.verdict is Verdict.UNSURE:
-        return False
     if answer.landmarks is None:
-        return loop.likely(answer.pair).reasons["overlap"] < DOUBTFUL_OVERLAP
+        return answer.verdict is Verdict.NO
     if len(answer.landmarks) < SURE_LANDMARKS:
         return False
     return not surprise_of(loop, answer.landmarks, answer.author).is_more_than(earlier)

@@ -57,12 +57,12 @@ def in_words(found: Contradiction, answer_history: AnswerHistory) -> Contradicti
     numbers = {"i": pair.i, "j": pair.j}
     if not found.off_px:
         words = (
-            f"The other answers show that frames {pair.i} and {pair.j} overlap. If they do not, one of these is wrong."
+            f"By the other answers, frames {pair.i} and {pair.j} show a common place. If not, one of these is wrong."
         )
         return found.model_copy(update={**numbers, "explanation": words})
     words = (
         f"This answer moves frame {pair.j} by {found.off_px:.0f} px from its expected position in frame {pair.i}, "
-        f"which was known to ± {found.expected_px:.1f} px. That is {found.sigmas:.0f} σ."
+        f"which was known to ± {found.expected_px:.1f} px."
     )
     if found.rival_i is not None and found.rival_j is not None:
         rival = answer_history.outer(Pair(found.rival_i, found.rival_j))

@@ -4,29 +4,45 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import cv2
 
-from smalti.errors import OutputError, UnknownNameError
+from smalti.annotation.finished_mosaic import delivered_files
+from smalti.building.between_frames import place_between
+from smalti.building.delivery import RenderSettings, render
+from smalti.errors import OutputError, UnknownNameError, UsageError
+from smalti.geometry.homographies import family_named
 from smalti.geometry.lens import Lens
 from smalti.interchange.atomic_files import naming
 from smalti.interchange.landmarks_csv import write_landmarks
 from smalti.interchange.transforms_json import FrameTransform, write_transforms
+from smalti.progress import Silence
 from smalti.project.answer_store import FILE_NAME
 from smalti.project.database import BACKUP_NAME
-from smalti.project.entries import AnswerEntry
+from smalti.project.entries import AnswerEntry, Placement
 from smalti.project.project import Project
 from smalti.records import Homographies
 from smalti.rendering.mosaic import Mosaic
 
 LARGEST_SIDE = 2000
+FINISHED_FORMATS = {
+    "mosaic.png": "image/png",
+    "mosaic.jpg": "image/jpeg",
+    "mosaic.tif": "image/tiff",
+    "mosaic.dzi.zip": "application/zip",
+    "mosaic.zarr.zip": "application/zip",
+}
+"""The finished mosaic in every format that can be written; folders of tiles are zipped."""
+
 RESULTS = ("mosaic*.png", "mosaic*.tif", "report.html", "transforms.json", "landmarks.csv")
 """Files of a project's folder, besides its database. The files of the cache can be computed again."""
 
@@ -56,14 +72,18 @@ class Placed:
     reference: int
     lens: Lens
     unconfirmed: frozenset[int] = frozenset()  # frames that a single match joins to most of the others
+    family: str = "projective"  # of the maps
 
 
 def export(name: str, project: Project, placed: Placed) -> tuple[str, bytes | Path]:
     """Return media type and content of an export by name. A path is a file that the caller deletes."""
     exports: dict[str, tuple[str, Callable[[], bytes | Path]]] = {
         "landmarks.csv": ("text/csv", lambda: export_landmarks(project.answers)),
-        "transforms.json": ("application/json", lambda: export_transforms(project, placed)),
-        "mosaic.png": ("image/png", lambda: export_mosaic(project, placed)),
+        "transforms.json": ("application/json", lambda: export_transforms(project, with_between(project, placed))),
+        "preview.png": ("image/png", lambda: export_preview(project, placed)),
+        **{
+            name: (media_type, partial(export_finished, project, name)) for name, media_type in FINISHED_FORMATS.items()
+        },
         "project.zip": ("application/zip", lambda: export_project(project)),
     }
     if name not in exports:
@@ -80,9 +100,16 @@ def export_landmarks(answers: Iterable[AnswerEntry]) -> bytes:
 
 def export_transforms(project: Project, placed: Placed) -> bytes:
     """Return the maps of the placed frames, and their lens, as JSON."""
+    how_placed = project.how_placed
     frames = [
         FrameTransform(
-            number, frame.label, 0, placed.maps[number], placed.sigma_px[number], number not in placed.unconfirmed
+            number,
+            frame.label,
+            0,
+            placed.maps[number],
+            placed.sigma_px[number],
+            number not in placed.unconfirmed,
+            how_placed[number],
         )
         for frame in project.frames
         if (number := frame.number) in placed.maps
@@ -100,7 +127,18 @@ def export_transforms(project: Project, placed: Placed) -> bytes:
     )
 
 
-def export_mosaic(project: Project, placed: Placed) -> bytes:
+def with_between(project: Project, placed: Placed) -> Placed:
+    """Return the same with the frames between keyframes."""
+    keys = [Placement(number, 0, one, one, placed.sigma_px[number]) for number, one in sorted(placed.maps.items())]
+    between = place_between(keys, project.tracks, placed.lens, family_named(placed.family))
+    return replace(
+        placed,
+        maps={**placed.maps, **{one.number: one.final for one in between}},
+        sigma_px={**placed.sigma_px, **{one.number: one.sigma_px for one in between}},
+    )
+
+
+def export_preview(project: Project, placed: Placed) -> bytes:
     """Return a preview of the placed frames as PNG. Nobody else may read the source meanwhile."""
     mosaic = Mosaic(project.source, placed.maps, project.width, project.height, project.mask, lens=placed.lens)
     image = mosaic.image(LARGEST_SIDE, blend="feather")
@@ -112,19 +150,51 @@ def export_mosaic(project: Project, placed: Placed) -> bytes:
 def export_project(project: Project) -> Path:
     """Return a new zip file with all that cannot be computed again, and with the results. The caller deletes it."""
     # Write beside the project and not to the usual temporary folder, which may be too small for a mosaic.
+    with _new_file(project, ".zip") as path:
+        with naming(path), ZipFile(path, "w", strict_timestamps=False) as archive:
+            _fill(archive, project)
+        return path
+
+
+def export_finished(project: Project, name: str) -> Path:
+    """Return a new file with the finished mosaic at full resolution, in a format. The caller deletes it."""
+    if not project.placements:
+        raise UsageError("there is no finished mosaic yet; press “stop here” first")
+    inner = Path(name.removesuffix(".zip"))
+    with _new_file(project, Path(name).suffix) as path:
+        delivered = delivered_files(project).get(name)
+        if delivered is not None:
+            with naming(path):
+                shutil.copyfile(delivered, path)
+            return path
+        with tempfile.TemporaryDirectory(prefix="export-", dir=project.cache.folder) as beside:
+            made = Path(beside) / inner
+            render(project, 0, made, RenderSettings(), Silence())
+            if inner.name == name:
+                with naming(path):
+                    made.replace(path)
+                return path
+            with naming(path), ZipFile(path, "w", ZIP_STORED, strict_timestamps=False) as archive:
+                for file in sorted(Path(beside).rglob("*")):
+                    if file.is_file() and not file.name.startswith(".mosaic"):
+                        archive.write(file, file.relative_to(beside))
+        return path
+
+
+@contextmanager
+def _new_file(project: Project, suffix: str) -> Iterator[Path]:
+    """Yield an empty file in the cache; delete it if it cannot be filled."""
     folder = project.cache.folder
     with naming(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(".zip", "export-", folder)
+        descriptor, name = tempfile.mkstemp(suffix, "export-", folder)
         os.close(descriptor)
     path = Path(name)
     try:
-        with naming(path), ZipFile(path, "w", strict_timestamps=False) as archive:
-            _fill(archive, project)
+        yield path
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    return path
 
 
 def _fill(archive: ZipFile, project: Project) -> None:

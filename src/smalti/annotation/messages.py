@@ -147,6 +147,7 @@ class Notice(Message):
     stage: Stage
     progress: Progress | None
     prediction: Prediction | None = None  # None until it is computed
+    working: bool = False  # the matcher is answering questions now
 
 
 class Queue(StrEnum):
@@ -206,7 +207,8 @@ class State(Message):
     errors: list[ErrorAfter] = []
     undo: str | None = None  # what would be undone, in words
     redo: str | None = None
-    stopped: str | None = None  # why no question is left, in words
+    stopped: str | None = None  # why no question is left, or why the matcher answers no more, in words
+    working: bool = False  # the matcher is answering questions now, and nobody is asked
     parts: int = 0  # number of mosaics that nothing joins yet
     finished: bool = False  # the mosaic in the folder has all answers so far
     folder: str = ""
@@ -373,3 +375,44 @@ class PairMap(Message):
     smallest: float
     largest: float
     logarithmic: bool
+
+
+class MosaicVersion(StrEnum):
+    """One of the two mosaics that can be compared at the end."""
+
+    NOW = "now"
+    BEFORE = "before"  # by the chain alone
+
+
+class TilePyramid(Message):
+    """A mosaic as DeepZoom tiles. Its last level has `width` × `height` pixels, and each level before half as many."""
+
+    left: float  # centre of its first pixel at scale 1, in coordinates that both versions share, px of the frames
+    top: float
+    scale: float  # its pixels for each px of the frames
+    width: int
+    height: int
+    levels: int
+    side: int  # of a tile, without what it shares with its neighbours
+    overlap: int  # px that a tile shares with each neighbour
+
+
+class DeliveredFile(Message):
+    """A file of the project's folder."""
+
+    name: str
+    bytes: int
+
+
+class FinishedMosaic(Message):
+    """The last mosaic that was finished, to be looked at."""
+
+    edition: str  # changes when it is finished again
+    now: TilePyramid
+    before: TilePyramid | None  # None if the chain alone makes no mosaic that can be drawn
+    frames: int  # on it
+    error_px: float | None  # predicted
+    before_px: float | None  # the same by the chain alone
+    is_newest: bool  # it has all answers
+    files: list[DeliveredFile]
+    folder: str

@@ -50,9 +50,11 @@ def is_project(location: Location) -> bool:
 
 def refuse_choice_of_frames(location: Location, settings: BuildSettings) -> None:
     """Refuse settings that a project has settled already, instead of ignoring them."""
-    usual = BuildSettings()
-    chosen = {**asdict(settings.source), "mask": settings.mask, "seed": settings.seed}
-    for name, default in {**asdict(usual.source), "mask": usual.mask, "seed": usual.seed}.items():
+    chosen, by_default = (
+        {**asdict(one.source), "mask": one.mask, "keyframes": one.keyframes, "seed": one.seed}
+        for one in (settings, BuildSettings())
+    )
+    for name, default in by_default.items():
         if is_project(location) and chosen[name] != default:
             option = name.replace("_", "-")
             raise UsageError(f"{option}: {location} is a project, its frames are chosen; leave {option} out")
@@ -105,4 +107,4 @@ def _open(
 def _bound(project: Project, settings: BuildSettings) -> BuildSettings:
     """Return the settings with those that the project's frames, mask and visual words were made with."""
     binding = project.source_facts.binding
-    return replace(settings, source=binding.source, mask=binding.mask, seed=binding.seed)
+    return replace(settings, source=binding.source, mask=binding.mask, seed=binding.seed, keyframes=binding.keyframes)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from smalti.active_loop import StopReason
-from smalti.annotation.answer_history import AnswerHistory
+from smalti.annotation.answer_history import AnswerHistory, AnswerState
 from smalti.annotation.exports import Placed
 from smalti.annotation.messages import (
     AnswerRow,
@@ -25,13 +26,16 @@ from smalti.annotation.messages import (
     State,
 )
 from smalti.annotation.session_state import AnyLoop, accepted_of, expect, references_of, sigma_px_of
-from smalti.building.build_results import residual_px
+from smalti.building.build_results import family_of, residual_px
 from smalti.engine.link_confirmation import unconfirmed_frames
+from smalti.engine.variance_components import CHAIN
 from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.lens import Lens
+from smalti.paper.paper_loop import PaperLoop
 from smalti.project.entries import Act, FrameEntry, LogEntry, Role
 from smalti.project.project import Project
 from smalti.records import Author, Pair, Verdict
+from smalti.suggestion.predicted_error import LEAST_ERROR_PX, calibration, misfit_px
 
 
 def describe_state(
@@ -41,12 +45,16 @@ def describe_state(
     queue: Queue,
     target_px: float | None,
     working: Progress | None,
+    stop: StopReason | None,
     sheets: Sheets,
 ) -> State:
-    """Return the numbers. `working` is the progress of the matcher while it answers questions itself."""
+    """Return the numbers.
+
+    `working` is the progress of the matcher while it answers questions itself; `stop` is why it has stopped.
+    """
     history, loop = answer_history.history, answer_history.loop
     errors = [ErrorAfter(answers=count, predicted_px=value) for count, value in answer_history.state_history.errors()]
-    stop = None if working is not None else loop.stop_reason()
+    stop = None if working is not None else stop or loop.stop_reason()
     return State(
         revision=history.revision,
         stage=Stage.ASKING,
@@ -66,6 +74,7 @@ def describe_state(
         undo=None if history.undoable is None else describe_act(history.undoable),
         redo=None if history.redoable is None else describe_act(history.redoable),
         stopped=None if stop is None else STOPPED[stop],
+        working=working is not None,
         parts=int(loop.part.max()) + 1,
         finished=project.is_finished,
         folder=str(project.folder),
@@ -100,6 +109,7 @@ def largest_part(answer_history: AnswerHistory) -> Placed:
         mosaic.reference,
         answer_history.loop.lens,
         frozenset(number for number, n in places.items() if not mosaic.confirmed[n]),
+        family_of(answer_history.loop),
     )
 
 
@@ -154,6 +164,7 @@ def make_question(
     frames: Sequence[FrameEntry],
     *,
     revision: int,
+    suggested: bool,
     answer: Given | None,
 ) -> Question:
     """Return what the page needs to ask about a pair. The pair has engine numbers."""
@@ -166,7 +177,7 @@ def make_question(
         j=j,
         label_i=frames[i].label,
         label_j=frames[j].label,
-        suggested=loop.best is not None and loop.best.pair == pair,
+        suggested=suggested,
         overlap=reasons["overlap"],
         position=reasons["position"],
         appearance=reasons["external"],
@@ -179,11 +190,13 @@ def make_question(
     )
 
 
-VERDICTS = {Verdict.YES: "overlap", Verdict.NO: "no overlap", Verdict.UNSURE: "cannot tell"}
+VERDICTS = {Verdict.YES: "yes", Verdict.NO: "no", Verdict.UNSURE: "cannot tell"}
 
 STOPPED = {
-    StopReason.BUDGET: "the matcher has used all its attempts",
+    StopReason.BUDGET: "the matcher has tried as many pairs as a build does, three for each frame; you can go on",
     StopReason.TARGET: "the error is below the target with 90 % probability",
+    StopReason.ENOUGH: "further answers would change little",
+    StopReason.NOTHING_FOUND: "the last questions found nothing, and none is likely to",
     StopReason.NO_CANDIDATE: "no other pair would reduce the error noticeably",
 }
 
@@ -191,6 +204,39 @@ STOPPED = {
 def describe_answer(pair: Pair, verdict: Verdict) -> str:
     """Return an answer in words."""
     return f"{VERDICTS[verdict]}, frames {pair.i} and {pair.j}"
+
+
+NOTICEABLE = 1.05
+"""A predicted error that rises by less than this factor is not explained."""
+
+
+def say_learned(before: AnswerState, after: AnswerState, errors_px: Mapping[str, float]) -> str | None:
+    """Say what an answer has shown about the mosaic, if the predicted error rose; None otherwise.
+
+    A yes lowers the error by as much as was promised if the noise is what it was taken for. The same answer tells more
+    about the noise: then the error was larger than predicted, also before.
+    """
+    old_px, new_px = errors_px.get(before.key), errors_px.get(after.key)
+    old, new = before.loop, after.loop
+    if old_px is None or new_px is None or new_px <= NOTICEABLE * old_px:
+        return None
+    if isinstance(old, PaperLoop) or isinstance(new, PaperLoop):
+        return None
+    rose = f"The predicted error rose from {old_px:.2g} to {new_px:.2g} px"
+    if after.entry is None or after.entry.answer.landmarks is None:
+        return f"{rose}: your answers show that other frames overlap than expected."
+    if new.part.max() < old.part.max():
+        return f"{rose}: it now counts the frames that your answer has joined."
+    factors = {
+        "the chain was noisier than it claimed": new.estimate.noise_model.noise[CHAIN]
+        / old.estimate.noise_model.noise[CHAIN],
+        "the mosaic lay less exactly than its matches claimed": math.sqrt(
+            calibration(new.estimate) / calibration(old.estimate)
+        ),
+        "the scene is less flat or less still than it seemed": math.hypot(misfit_px(new.estimate), LEAST_ERROR_PX)
+        / math.hypot(misfit_px(old.estimate), LEAST_ERROR_PX),
+    }
+    return f"{rose}: your answers show that {max(factors, key=lambda cause: factors[cause])}."
 
 
 def describe_act(entry: LogEntry) -> str:

@@ -58,14 +58,14 @@ class Precomputation:
         self._drawn: Answer | None = None
         self._predicted: tuple[AnswerState, Prediction] | None = None
 
-    def look_ahead(self, answer_state: AnswerState) -> None:
-        """Begin to compute what follows a state. Results for other states are dropped."""
+    def look_ahead(self, answer_state: AnswerState, asked: Pair | None) -> None:
+        """Begin to compute what follows a state with a question. Results for other states are dropped."""
         self._state = answer_state
         self._drawn = None
         self.states = {}
         self._predicted = None
         self.wait()
-        self._thread.submit(self._run, answer_state)
+        self._thread.submit(self._run, answer_state, asked)
 
     def prediction(self, answer_state: AnswerState) -> Prediction | None:
         """Return the prediction for a state at once; None if it is not known yet."""
@@ -87,14 +87,13 @@ class Precomputation:
         for thread in (self._drawing, self._thread):
             thread.shutdown(wait=True, cancel_futures=True)
 
-    def _run(self, answer_state: AnswerState) -> None:
+    def _run(self, answer_state: AnswerState, asked: Pair | None) -> None:
         # A hypothetical answer that the engine refuses is not precomputed. The real answer will be refused with a
         # message.
         for verdict in (Verdict.NO, Verdict.UNSURE):
             with suppress(SmaltiError, _OvertakenError):
-                best = self._step(answer_state, lambda: answer_state.loop.best)
-                if best is not None:
-                    answer = Answer(best.pair, verdict, author=Author.PERSON)
+                if asked is not None:
+                    answer = Answer(asked, verdict, author=Author.PERSON)
                     self._precompute_answer(answer_state, answer, answer_state.loop.record(answer))
         with suppress(SmaltiError, _OvertakenError):
             self._predict(answer_state)

@@ -15,6 +15,7 @@ from smalti.annotation.answer_history import AnswerHistory
 from smalti.annotation.auto_answer import AutoAnswerer
 from smalti.annotation.contradiction import find_contradiction, in_words
 from smalti.annotation.exports import export
+from smalti.annotation.finished_mosaic import describe_finished, find_result, read_tile, write_views
 from smalti.annotation.landmark_messages import read_answer, read_landmarks, snap_landmark, write_given
 from smalti.annotation.opening import Opened, open_project
 from smalti.annotation.overview import (
@@ -25,6 +26,7 @@ from smalti.annotation.overview import (
     largest_part,
     list_answers,
     make_question,
+    say_learned,
 )
 from smalti.annotation.page_pictures import Pictures
 from smalti.annotation.pair_maps import PairMatrix, matrix_of, reduce
@@ -90,6 +92,7 @@ class Session:
         family: FamilyName = "projective",
         reference: int | str = "auto",
         target_px: float | None = None,
+        keyframes: str | float = "auto",
         seed: int = 0,
         moved_to: str | Path | None = None,
         progress: Progress | bool = False,
@@ -103,7 +106,7 @@ class Session:
             output: the folder of a new project.
             queue: `"doubtful"` asks only about the pairs of which the matcher is not sure; it answers the others.
             matcher: see `smalti.build`, as for all arguments up to `seed`. A project's frames are chosen already:
-                leave `every`, `start`, `end`, `max_size`, `mask` and `seed` out.
+                leave `every`, `start`, `end`, `max_size`, `mask`, `keyframes` and `seed` out.
             moved_to: where a project's frames are now, if they were moved.
             progress: True shows bars.
         """
@@ -116,6 +119,7 @@ class Session:
             reference=str(reference),
             target_px=target_px,
             seed=seed,
+            keyframes=str(keyframes),
         )
         shown = progress_of(progress)
         return cls.prepare(
@@ -161,6 +165,11 @@ class Session:
         """The prediction over further answers; None until it is known. `on_change` is called then."""
         return self._precomputation.prediction(self._answer_history.state_history.now)
 
+    @property
+    def is_working(self) -> bool:
+        """Whether the matcher is answering questions now."""
+        return self._auto_answerer.is_working
+
     def state(self) -> say.State:
         """Return the numbers of the state."""
         with self._engine_first():
@@ -172,17 +181,19 @@ class Session:
                 queue=self._queue,
                 target_px=settings.target_px,
                 working=working if auto_answerer.is_working else None,
+                stop=auto_answerer.stopped,
                 sheets=self._pictures.sheets,
             )
 
     def question(self) -> say.Question | None:
         """Return the question with the largest expected gain for its cost, about the frames `i` and `j`.
 
-        None while the matcher is at work, or where no question is left.
+        In the queue of doubtful pairs it is the one about which the matcher could not tell just now. None while the
+        matcher is at work, or where no question is left.
         """
         with self._engine_first():
-            best = self._answer_history.loop.best
-            return None if best is None or self._auto_answerer.is_working else self._ask(best.pair)
+            inner = self._asked_pair()
+            return None if inner is None or self._auto_answerer.is_working else self._ask(inner)
 
     def look(self, i: int, j: int) -> say.Question:
         """Return any pair as a question."""
@@ -247,7 +258,7 @@ class Session:
         with self._engine_first():
             self._answer_history.inner(pair)
             role = self._answer_history.role_of(pair)
-            if role is Role.LOOP:
+            if role.is_after_chain:
                 self.project.store.remove_answer(pair, seen_revision=request.seen_revision)
             else:
                 answer = Answer.unsure(pair, "removed by a person", Author.PERSON)
@@ -345,9 +356,22 @@ class Session:
         with self._opened.again() as project:
             preparation = self._opened.prepare_again(project, Silence())
             deliver(project, preparation, loop, progress_of(progress), revision)
+            write_views(project, progress_of(progress))
         with self._engine_first():
             self._answer_history.take_up()
         self._on_change()
+
+    def finished(self) -> say.FinishedMosaic | None:
+        """Return the mosaic that was finished last, to be looked at."""
+        return describe_finished(self.project)
+
+    def finished_tile(self, version: say.MosaicVersion, level: int, column: int, row: int) -> bytes:
+        """Return a tile of it as PNG."""
+        return read_tile(self.project.cache.folder, version, level, column, row)
+
+    def result(self, name: str) -> Path:
+        """Return a file that was delivered with it."""
+        return find_result(self.project, name)
 
     def _repr_html_(self) -> str:
         """Show where things stand in a notebook."""
@@ -395,6 +419,14 @@ class Session:
         with self._engine:
             yield
 
+    def _asked_pair(self) -> Pair | None:
+        """Return the pair, in engine numbers, that a person is asked about now."""
+        entries, loop = self._answer_history.history.entries, self._answer_history.loop
+        latest = entries[-1].answer if entries and self._queue is say.Queue.DOUBTFUL else None
+        if latest is not None and latest.role is Role.LOOP and latest.answer.is_failure:
+            return self._answer_history.inner(latest.answer.pair)
+        return None if loop.best is None else loop.best.pair
+
     def _ask(self, inner: Pair) -> say.Question:
         answer_history = self._answer_history
         known = answer_history.history.answer_of(answer_history.outer(inner))
@@ -405,6 +437,7 @@ class Session:
             answer_history.numbers,
             answer_history.frames,
             revision=self.revision,
+            suggested=inner == self._asked_pair(),
             answer=given,
         )
 
@@ -429,19 +462,22 @@ class Session:
                 state_history.before.loop, state_history.now.loop, answer, state_history.earlier_surprises()
             )
             contradiction = None if found is None else in_words(found, self._answer_history)
-        self._go_to_next()
+            learned = say_learned(state_history.before, state_history.now, state_history.predicted_px)
+            done = done if learned is None else f"{done}. {learned}"
+        # After a contradiction the matcher waits: it would build on what may be wrong.
+        self._go_to_next(matcher_first=contradiction is None)
         self._on_change()
         return say.Outcome(state=self.state(), question=self.question(), contradiction=contradiction, done=done)
 
-    def _go_to_next(self) -> None:
+    def _go_to_next(self, *, matcher_first: bool = True) -> None:
         """Go to the next question. The matcher answers if it may; otherwise precompute the states that may follow."""
-        if self._queue is say.Queue.DOUBTFUL:
+        if self._queue is say.Queue.DOUBTFUL and matcher_first:
             self._auto_answerer.work(self.project.store, self._on_change, self._after_auto_answer)
         else:
-            self._precomputation.look_ahead(self._answer_history.state_history.now)
+            self._precomputation.look_ahead(self._answer_history.state_history.now, self._asked_pair())
 
     def _after_auto_answer(self) -> None:
-        self._precomputation.look_ahead(self._answer_history.state_history.now)
+        self._precomputation.look_ahead(self._answer_history.state_history.now, self._asked_pair())
         self._on_change()
 
     def _prefetch(self, inner: Pair) -> None:

@@ -27,15 +27,17 @@ def signatures_of(keypoints: Iterable[Keypoints], outline: Outline, seed: int = 
     The words are the centres of k-means over the strongest keypoints of all frames, at most one word per five
     keypoints. A frame without keypoints gets the mean of all frames.
     """
-    keypoints = list(keypoints)
-    if not any(len(of_frame) for of_frame in keypoints):
-        return np.ones((len(keypoints), 1))
-    shown = [strongest_of_cells(of_frame, outline).unit_descriptors for of_frame in keypoints]
-    together = np.concatenate(shown)
+    # One frame at a time, and of each only the bytes of what is shown: long sequences have gigabytes of keypoints.
+    shown = [strongest_of_cells(of_frame, outline) for of_frame in keypoints]
+    starts = np.cumsum([0, *(len(of_frame) for of_frame in shown)])
+    if not starts[-1]:
+        return np.ones((len(shown), 1))
     rng = np.random.default_rng(seed)
-    chosen = np.sort(rng.permutation(len(together))[:TRAINING_DESCRIPTORS])
-    words = learn_words(together[chosen], max(1, min(WORDS, len(chosen) // 5)), rng)
-    return make_signatures([count_words(words, of_frame) for of_frame in shown])
+    chosen = np.sort(rng.permutation(starts[-1])[:TRAINING_DESCRIPTORS])
+    rows = np.split(chosen, np.searchsorted(chosen, starts[1:-1]))
+    taken = [of_frame.unit_descriptors[row - start] for of_frame, row, start in zip(shown, rows, starts, strict=False)]
+    words = learn_words(np.concatenate(taken), max(1, min(WORDS, len(chosen) // 5)), rng)
+    return make_signatures([count_words(words, of_frame.unit_descriptors) for of_frame in shown])
 
 
 def strongest_of_cells(keypoints: Keypoints, outline: Outline) -> Keypoints:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+
+from threadpoolctl import threadpool_limits
 
 from smalti.active_loop import ActiveLoop
 from smalti.agents.matcher import Matcher
 from smalti.building.build_settings import BuildSettings
+from smalti.building.compile_ahead import compiling_ahead
 from smalti.building.delivery import deliver
 from smalti.building.preparation import Preparation, prepare, timed
 from smalti.building.source_questions import usable
@@ -25,12 +29,24 @@ from smalti.project.facts import Method, QuestionsAskedBy, Registration
 from smalti.project.project import Project
 from smalti.records import Author
 
-FRAMES_PER_QUESTION = 40
-"""A matcher answers faster than the engine chooses in long sequences: one question of a batch for so many frames."""
+LARGEST_BATCH, FRAMES_OF_LARGEST = 64, 8
+"""The largest batch, and the least number of frames for each of its questions. A matcher answers faster than the engine
+adjusts and chooses."""
+
+FRAMES_OF_SMALLEST, SHARE_OF_ANSWERS = 40, 0.5
+"""The first batches are small, because the first answers change the mosaic most: one question for so many frames, and
+this share of the answers so far."""
+
+KNOWN = 0.005
+"""Share of a frame's diagonal. With a smaller error, pairs that surely overlap are found near their expected place."""
+
+NEAR_PER_FRAME = 3
+"""Such pairs for each frame, at most."""
 
 Location = str | Path | Sequence[str | Path]
 
 
+@compiling_ahead()
 def build(
     source: Location,
     output: str | Path | None = None,
@@ -47,6 +63,7 @@ def build(
     reference: int | str = "auto",
     budget: int | None = None,
     target_px: float | None = None,
+    keyframes: str | float = "auto",
     seed: int = 0,
     progress: Progress | bool = False,
 ) -> Project:
@@ -68,8 +85,11 @@ def build(
         family: the maps of frames.
         reference: the number of the frame that gives the mosaic its position, rotation and scale; `"auto"` takes the
             middle one.
-        budget: the number of questions after the chain; by default 3 matching attempts per frame in total.
+        budget: the number of questions after the chain. Without it and without `target_px`, a build stops when the
+            next questions are not worth their time, after 3 matching attempts per frame at the latest.
         target_px: stop when the 90 % bound on the error is below this.
+        keyframes: of a video: `"auto"` chooses frames by what they show, `"all"` uses all; or the share of the view
+            that is new in the next keyframe, such as 0.25. Images are all used unless a share is given.
         seed: of the visual words.
         progress: True shows bars.
     """
@@ -83,6 +103,7 @@ def build(
         budget=budget,
         target_px=target_px,
         seed=seed,
+        keyframes=str(keyframes),
     )
     with beginning(source, output, settings, matcher, "smalti build") as project:
         _run(project, settings, matcher, progress_of(progress))
@@ -125,31 +146,57 @@ def beginning(
 
 def _run(project: Project, settings: BuildSettings, matcher: Matcher | None, progress: Progress) -> None:
     """Read and register, ask, finish and render. What is in the project already is not done again."""
-    preparation = prepare(project, project.source, settings, matcher, progress)
-    with timed(project, "loop"):
-        loop = _ask(project, preparation, settings.asker, progress)
+    # Pairs are matched on all cores at once. Each takes one of them.
+    with threadpool_limits(limits=1, user_api="blas"):
+        preparation = prepare(project, project.source, settings, matcher, progress, until_enough=True)
+        with timed(project, "loop"):
+            loop = _ask(project, preparation, settings, progress)
     deliver(project, preparation, loop, progress)
 
 
-def _ask(project: Project, preparation: Preparation, asker: str, progress: Progress) -> ActiveLoop | PaperLoop:
+def _ask(
+    project: Project, preparation: Preparation, settings: BuildSettings, progress: Progress
+) -> ActiveLoop | PaperLoop:
     """Ask the matcher until there is a reason to stop.
 
     What it answered before is asked again, and answered from memory at once: the state is then what it would be without
     the interruption, to the last bit. Where others have had a say, a person, another method or other maps, all
     answers are taken up first, in the order in which they were given.
+
+    Questions remove the drift. Once the mosaic is known well enough, keypoints of pairs that surely overlap are matched
+    near their expected place, which takes a fraction of the time. Then questions go on if they are still worth it.
     """
-    loop, questions = preparation.start, preparation.questions
+    loop, questions, asker = preparation.start, preparation.questions, settings.asker
     before = questions.given_after(loop.chain)
     asked_by = project.store.fact(QuestionsAskedBy)
     others_asked = asked_by is not None and asked_by.asker != asker
     shared = others_asked or any(answer.author is Author.PERSON for answer in before)
     project.store.keep_fact(QuestionsAskedBy("several" if shared else asker))
-    batch = max(1, loop.frames // FRAMES_PER_QUESTION)
+    largest = min(max(loop.frames // FRAMES_OF_LARGEST, 1), LARGEST_BATCH)
+
+    def batch(answers: int) -> int:
+        return min(max(1 + int(SHARE_OF_ANSWERS * answers), loop.frames // FRAMES_OF_SMALLEST), largest)
+
     with progress.stage("asking", loop.stop_rule.budget or 0) as step:
         for answer in before if shared else ():
             loop = loop.record(usable(answer, loop.link_of))
             step()
-        for state in loop.run(questions.asking(Role.LOOP, loop.link_of), batch):
+
+        def last(states: Iterator[ActiveLoop], state: ActiveLoop) -> ActiveLoop:
+            for after in states:
+                state = after
+                step()
+            return state
+
+        agent = questions.asking(Role.LOOP, loop.link_of)
+        if isinstance(loop, ActiveLoop) and preparation.matches_near and settings.budget is None:
+            rule = loop.stop_rule
+            loop = loop.until(replace(rule, known_px=KNOWN * 2.0 * loop.outline.outer_half_side))
+            loop = last(loop.run(agent, batch), loop)
+            pairs = loop.sure_pairs(NEAR_PER_FRAME * loop.frames)
+            loop = last(loop.ask_about(questions.asking(Role.NEAR, loop.link_of), pairs), loop)
+            loop = loop.until(replace(rule, budget=None if rule.budget is None else rule.budget + len(pairs)))
+        for state in loop.run(agent, batch):
             loop = state
             step()
     return loop

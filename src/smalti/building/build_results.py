@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from smalti.active_loop import ActiveLoop
 from smalti.building.source_questions import Questions
 from smalti.engine.camera_priors import KINDS
+from smalti.engine.estimate import Estimate
 from smalti.engine.links import map_in_pixels
 from smalti.engine.robust_estimate import final_estimate
 from smalti.frame_numbers import FrameNumbers
@@ -38,6 +39,7 @@ class Delivered:
     rejected: Collection[Pair]
     chi2: Mapping[Pair, float]
     lens: Lens
+    final: Estimate | None  # the paper's method makes none
 
     @classmethod
     def of(cls, loop: ActiveLoop | PaperLoop) -> Delivered:
@@ -46,9 +48,8 @@ class Delivered:
             pairs = [*loop.chain, *loop.links]
             spread = loop.view.centres.spread_squared[:, loop.reference]
             one, nothing = dict.fromkeys(pairs, 1.0), dict.fromkeys(pairs, 0.0)
-            return cls(
-                loop.mosaic_from_frame, loop.part, [loop.reference], np.sqrt(spread), one, (), nothing, loop.lens
-            )
+            maps, reference = loop.mosaic_from_frame, loop.reference
+            return cls(maps, loop.part, [reference], np.sqrt(spread), one, (), nothing, loop.lens, None)
         final = final_estimate(loop.estimate)
         references = final.system.references[final.part]
         seen = final.conservative_covariance.of_pairs(np.column_stack([np.arange(final.frames), references]))
@@ -62,6 +63,7 @@ class Delivered:
             final.rejected.keys(),
             loop.estimate.chi2(),
             final.lens or loop.lens,
+            final,
         )
 
 
@@ -82,12 +84,12 @@ def place_frames(by_chain: Homographies, delivered: Delivered, numbers: FrameNum
 def place_asides(
     frames: Sequence[FrameEntry], placements: Sequence[Placement], questions: Questions, lens: Lens
 ) -> list[Placement]:
-    """Return where frames that were set aside lie: beside the nearest frame of either side that they match."""
+    """Return where other frames lie: beside the nearest frame of either side that they match."""
     placed = {placement.number: placement for placement in placements}
     numbers = np.array(sorted(placed))
     found = []
     for frame in frames:
-        if not frame.reason or not len(numbers):
+        if not frame.reason or frame.number in placed or not len(numbers):
             continue
         after = int(np.searchsorted(numbers, frame.number))
         for neighbour in numbers[max(0, after - 1) : after + 1]:
@@ -133,7 +135,8 @@ def residual_px(mosaic_from_frame: Homographies, landmarks: Landmarks, lens: Len
 def chain_error_px(start: ActiveLoop | PaperLoop, loop: ActiveLoop | PaperLoop, delivered: Delivered) -> float | None:
     """Return the RMS by which the chain alone misses the landmarks of the accepted loops, None where there are none."""
     loops = [pair for pair in loop.links if pair in delivered.weights and start.part[pair.i] == start.part[pair.j]]
-    return _rms(start.mosaic_from_frame, [loop.landmarks[pair] for pair in loops], start.lens)
+    landmarks = loop.landmarks
+    return _rms(start.mosaic_from_frame, [landmarks[pair] for pair in loops], start.lens)
 
 
 def left_out_px(loop: ActiveLoop | PaperLoop) -> float | None:
@@ -162,7 +165,7 @@ def summarise(
     outcome = Outcome(
         finished_after=revision,
         method="paper" if isinstance(loop, PaperLoop) else "smalti",
-        family=(loop.adjustment if isinstance(loop, PaperLoop) else loop.estimate).family.name,
+        family=family_of(loop),
         references=tuple(
             numbers.in_source(frame) for part, frame in enumerate(delivered.references) if sizes[part] > 1
         ),
@@ -195,6 +198,11 @@ def summarise(
         ahead_px={str(answers): px for answers, px in loop.prediction.ahead_px.items()},
         worth_going_on=loop.prediction.worth_going_on,
     )
+
+
+def family_of(loop: ActiveLoop | PaperLoop) -> str:
+    """Return the name of the family of the maps."""
+    return (loop.adjustment if isinstance(loop, PaperLoop) else loop.estimate).family.name
 
 
 def keep_result(

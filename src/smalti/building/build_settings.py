@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import get_args
 
+from smalti.building.keyframes import parse_share
 from smalti.errors import UnknownNameError, UsageError
 from smalti.frames.source_settings import SourceSettings
 from smalti.geometry.homographies import family_named
@@ -20,7 +21,7 @@ LONGEST_NUMBER = 15
 
 @dataclass(frozen=True, slots=True)
 class BuildSettings:
-    """How to build. The frames, their chain and their appearance depend on `source`, `mask` and `seed`."""
+    """How to build. The frames, their chain and their appearance depend on `source`, `mask`, `keyframes` and `seed`."""
 
     source: SourceSettings = field(default_factory=SourceSettings)
     mask: str = "auto"  # "auto", "none", or the path of an image
@@ -28,11 +29,13 @@ class BuildSettings:
     method: Method = "smalti"
     family: str = "projective"  # of the maps
     reference: str = "auto"  # number of the frame that defines the mosaic's coordinates
-    budget: int | None = None  # questions of the loop; None: 3 attempts per frame in all
+    budget: int | None = None  # questions of the loop; None: as long as they pay, at most 3 attempts per frame in all
     target_px: float | None = None
     seed: int = 0
+    keyframes: str = "auto"  # "auto", "all", or the share of the view that is new in the next keyframe
 
     def __post_init__(self) -> None:
+        parse_share(self.keyframes)
         family_named(self.family)
         if self.method not in get_args(Method):
             raise UnknownNameError("method", self.method, get_args(Method))
@@ -60,4 +63,4 @@ class BuildSettings:
 
     def binding(self, matcher: str = "keypoints") -> Binding:
         """Return the settings that must be the same to resume a build. `matcher` is the name of the user's own."""
-        return Binding(self.source, self.mask, self.seed, matcher)
+        return Binding(self.source, self.mask, self.seed, matcher, self.keyframes)

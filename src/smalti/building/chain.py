@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -12,13 +12,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.agents.agent import PREFETCHED
+from smalti.building.raster import Found, Places, find_raster, pairs_across
 from smalti.building.source_questions import usable
 from smalti.engine.links import map_in_pixels
 from smalti.errors import LandmarkError
 from smalti.geometry.homographies import apply_map
 from smalti.geometry.outline import Outline
 from smalti.project.entries import Role
-from smalti.records import Answer, Expectation, Homographies, Landmarks, Pair
+from smalti.records import Answer, Expectation, Homographies, Landmarks, Pair, Points
 
 BRIDGES = ((1, 1), (0, 2), (2, 1), (1, 2), (0, 3))
 """Pairs (n - a, n + b) to try if (n, n + 1) failed."""
@@ -45,13 +47,20 @@ SHORTEST_BASELINE = 8
 FARTHEST_BASELINE = 0.5
 """In shorter sides of a frame: the largest camera motion over a long-baseline link."""
 
+PROBED_SHARE, FEWEST_PROBED = 1 / 4, 8
+"""Share of the frames, and a number of pairs: at most so many are asked to find out whether the frames are a raster."""
+
+STAGE_TOLERANCE = 0.02
+"""In shorter sides of a tile: by how much the steps of a stage differ, at least."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
     """The links between frames before the first question."""
 
     links: tuple[Landmarks, ...]
-    bridges: tuple[Pair, ...]  # the links that lead over a failure
+    bridges: tuple[Pair, ...]  # the links that lead over a failure or, in a raster, to the next line
+    raster: Found | None = None
 
 
 class Asking(Protocol):
@@ -62,16 +71,45 @@ class Asking(Protocol):
         ...
 
 
-def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, longest_baseline: int = 0) -> Chain:
+class Prefetching(Protocol):
+    """Begins with pairs that will be asked about soon, so that several are registered at once."""
+
+    def __call__(self, pairs: Iterable[Pair], role: Role) -> None:
+        """Take the pairs, and their role."""
+        ...
+
+
+def register_chain(
+    frames: int,
+    outline: Outline,
+    ask: Asking,
+    attempts: int,
+    longest_baseline: int = 0,
+    places: Places | None = None,
+    prefetch: Prefetching = lambda pairs, role: None,
+) -> Chain:
     """Register consecutive frames with at most `attempts` questions, and some pairs that check the links.
 
     Frames up to `longest_baseline` apart are registered directly too, if the matcher can do that. Such a long-baseline
-    link errs hardly more than a link from frame to frame, so a chain with them drifts far less.
+    link errs hardly more than a link from frame to frame, so a chain with them drifts far less. `places` are those of
+    the frames in the sequence. If the frames are the tiles of a raster, neighbouring lines are linked instead.
     """
-    links = _follow(frames, outline, ask)
+    places = Places(range(frames), frames) if places is None else places
     spare = attempts - (frames - 1)
-    bridges: list[Pair] = []
-    tried: set[Pair] = set()
+    firsts = {
+        is_next: [n for n in range(frames - 1) if (places.shown[n + 1] == places.shown[n] + 1) is is_next]
+        for is_next in (True, False)
+    }
+    links = _follow(firsts[True], outline, ask, prefetch, [])
+    tiles = _Tiles(places, outline, ask, max(spare, 0))
+    raster = tiles.find(links)
+    if raster is not None:
+        tiles.link_lines(raster)
+        return Chain((*links, *tiles.links), tuple(landmarks.pair for landmarks in tiles.links), raster)
+    links = _follow(firsts[False], outline, ask, prefetch, links) + tiles.links
+    spare -= len(tiles.asked)
+    bridges: list[Pair] = [landmarks.pair for landmarks in tiles.links]
+    tried: set[Pair] = set(tiles.asked)
     part = _parts(frames, links)
     for pairs_to_try in (
         *_crossings(frames, links),
@@ -89,26 +127,84 @@ def register_chain(frames: int, outline: Outline, ask: Asking, attempts: int, lo
                 part[part == part[pair.j]] = part[pair.i]
                 break
     further = [*_checks(frames, outline, links, tried), *_long_baselines(frames, outline, links, longest_baseline)]
-    for pair, expected in further[: max(spare, 0)]:
+    further = further[: max(spare, 0)]
+    for n, (pair, expected) in enumerate(further):
+        prefetch([soon for soon, _ in further[n : n + PREFETCHED]], Role.CHECK)
         answer = usable(ask(pair, Role.CHECK, expected), partial(map_in_pixels, outline=outline))
         if answer.landmarks is not None:
             links.append(answer.landmarks)
     return Chain(tuple(links), tuple(bridges))
 
 
-def _follow(frames: int, outline: Outline, ask: Asking) -> list[Landmarks]:
-    """Register consecutive frames. The camera is expected to continue its motion."""
-    links = []
-    motion: Expectation | None = None
-    for n in range(frames - 1):
+def _follow(
+    firsts: Sequence[int], outline: Outline, ask: Asking, prefetch: Prefetching, links: Sequence[Landmarks]
+) -> list[Landmarks]:
+    """Register frames n with n + 1, and return all links in order. The camera is expected to continue its motion."""
+    by_first = {landmarks.pair.i: landmarks for landmarks in links}
+    for place, n in enumerate(firsts):
+        prefetch([Pair(soon, soon + 1) for soon in firsts[place : place + PREFETCHED]], Role.CHAIN)
+        motion = _about(map_in_pixels(by_first[n - 1], outline), outline) if n - 1 in by_first else None
         landmarks = ask(Pair(n, n + 1), Role.CHAIN, motion).landmarks
-        motion = None
         # Landmarks that make no map link nothing. Only a person or another program can have given such.
         with suppress(LandmarkError):
             if landmarks is not None:
-                motion = _about(map_in_pixels(landmarks, outline), outline)
-                links.append(landmarks)
-    return links
+                map_in_pixels(landmarks, outline)
+                by_first[n] = landmarks
+    return [by_first[n] for n in sorted(by_first)]
+
+
+class _Tiles:
+    """Frames as tiles that may be a raster, and the questions that this takes."""
+
+    def __init__(self, places: Places, outline: Outline, ask: Asking, spare: int) -> None:
+        self._places = places
+        self._frame_at = {place: n for n, place in enumerate(places.shown)}
+        self._outline, self._ask, self._spare = outline, ask, spare
+        self.asked: list[Pair] = []
+        self.links: list[Landmarks] = []
+
+    def find(self, links: Sequence[Landmarks]) -> Found | None:
+        """Return the raster of the frames, by the links of those that follow each other; None if they are none."""
+        steps = {self._places.shown[landmarks.pair.i]: self._step(landmarks) for landmarks in links}
+        failed = [place for place in self._frame_at if place + 1 in self._frame_at and place not in steps]
+        probes = min(self._spare, max(FEWEST_PROBED, round(PROBED_SHARE * len(self._frame_at))))
+        return find_raster(self._places, steps, failed, self._outline, self._probe, probes)
+
+    def link_lines(self, found: Found) -> None:
+        """Ask about all tiles that lie side by side on neighbouring lines."""
+        beside = [self._pair(places) for places in pairs_across(found.raster, self._places.shown)]
+        left = [pair for pair in beside if pair not in set(self.asked)]
+        spare = self._spare - len(self.asked)
+        if len(left) > spare:
+            left = [left[n] for n in np.linspace(0, len(left) - 1, max(spare, 0)).astype(int)]
+        i_from_j = np.eye(3)
+        i_from_j[:2, 2] = found.across
+        sigma_px = max(2 * found.scatter_px, STAGE_TOLERANCE * min(self._outline.width, self._outline.height))
+        self._ask_all(left, Expectation(i_from_j, sigma_px))
+
+    def _probe(self, pairs: Sequence[tuple[int, int]]) -> list[Points | None]:
+        answers = self._ask_all([self._pair(places) for places in pairs], None)
+        return [None if landmarks is None else self._step(landmarks) for landmarks in answers]
+
+    def _ask_all(self, pairs: Sequence[Pair], expected: Expectation | None) -> list[Landmarks | None]:
+        link_of = partial(map_in_pixels, outline=self._outline)
+        answers = [usable(self._ask(pair, Role.BRIDGE, expected), link_of).landmarks for pair in pairs]
+        known = set(self.asked)
+        self.links += [
+            landmarks
+            for pair, landmarks in zip(pairs, answers, strict=True)
+            if landmarks is not None and pair not in known
+        ]
+        self.asked += [pair for pair in pairs if pair not in known]
+        return answers
+
+    def _pair(self, places: tuple[int, int]) -> Pair:
+        return Pair(*sorted(self._frame_at[place] for place in places))
+
+    def _step(self, landmarks: Landmarks) -> Points:
+        """Return the centre (2,) of j in i, relative to that of i, px."""
+        centre = self._outline.centre
+        return np.asarray(apply_map(map_in_pixels(landmarks, self._outline), centre[None])[0] - centre)
 
 
 def _parts(frames: int, links: Sequence[Landmarks]) -> NDArray[np.int64]:

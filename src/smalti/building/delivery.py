@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from smalti.active_loop import ActiveLoop
+from threadpoolctl import threadpool_limits
+
+from smalti.active_loop import ActiveLoop, StopReason
+from smalti.building.between_frames import place_between
 from smalti.building.build_results import (
     Delivered,
     judge_links,
@@ -17,8 +21,10 @@ from smalti.building.build_results import (
     place_frames,
     summarise,
 )
-from smalti.building.preparation import Preparation, timed
-from smalti.geometry.homographies import invert_homographies
+from smalti.building.preparation import NOT_DECODED, Preparation, timed
+from smalti.building.tile_placement import Tiles, place_tiles
+from smalti.geometry.homographies import family_named, invert_homographies
+from smalti.geometry.lens import Lens
 from smalti.georeference.georeferencing import Georeference
 from smalti.interchange.atomic_files import check_place, naming
 from smalti.interchange.checksums import file_digest
@@ -26,15 +32,17 @@ from smalti.interchange.landmarks_csv import write_landmarks
 from smalti.interchange.transforms_json import FrameTransform, write_transforms
 from smalti.paper.paper_loop import PaperLoop
 from smalti.progress import Progress
-from smalti.project.entries import LinkState
-from smalti.project.facts import DeliveredDigests
+from smalti.project.entries import LinkState, Placement, Role
+from smalti.project.facts import DeliveredDigests, Outcome, RasterShape
 from smalti.project.project import Project
-from smalti.project.uncertainty import Uncertainty
+from smalti.project.uncertainty import FinishedMosaics, Uncertainty
 from smalti.rendering.blends.blend_table import check_blend
 from smalti.rendering.canvas import Canvas, Window
-from smalti.rendering.mosaic import DEFAULT_MEMORY, Blend, Caption, MapKind, Region
+from smalti.rendering.mosaic import DEFAULT_MEMORY, Blend, Caption, MapKind, Mosaic, OnProgress, Region
+from smalti.rendering.mosaic_overview import MosaicOverview
 from smalti.rendering.pixel_maps import check_map_kind
 from smalti.report.report_page import write_report
+from smalti.report.report_pictures import View, share_page
 
 
 def deliver(
@@ -50,25 +58,72 @@ def deliver(
     answering meanwhile.
     """
     revision = project.store.revision if revision is None else revision
-    start, questions, numbers = preparation.start, preparation.questions, preparation.numbers
-    with timed(project, "finish"):
-        delivered = Delivered.of(loop)
-        placements = place_frames(start.mosaic_from_frame, delivered, numbers)
-        placements += place_asides(preparation.frames, placements, questions, delivered.lens)
-        links = judge_links(delivered, loop.landmarks, numbers)
-        keep_result(project, placements, links, summarise(start, loop, delivered, numbers, revision))
-        # The files are replaced one by one from here on: until all are there, nothing is known of them.
-        project.store.keep_fact(DeliveredDigests({}))
-        tables = write_tables(project)
-    with timed(project, "render"):
-        mosaics = render_mosaics(project, progress)
-    with timed(project, "report"):
-        report = project.folder / "report.html"
-        write_report(project, report, mosaics=mosaics)
-        project.store.keep_fact(
-            DeliveredDigests({path.name: file_digest(path) for path in (*mosaics, *tables, report)})
-        )
+    # Other threads of BLAS spin while they wait. For matrices of this size they take more time than they save.
+    with threadpool_limits(limits=1, user_api="blas"):
+        with timed(project, "finish"):
+            finished, tables = _finish(project, preparation, loop, revision)
+        with timed(project, "render"):
+            mosaics, views = render_mosaics(project, finished, progress)
+        with timed(project, "report"):
+            report = project.folder / "report.html"
+            write_report(project, report, mosaics=mosaics, views=views)
+            project.store.keep_fact(
+                DeliveredDigests({path.name: file_digest(path) for path in (*mosaics, *tables, report)})
+            )
 
+
+def _finish(
+    project: Project, preparation: Preparation, loop: ActiveLoop | PaperLoop, revision: int
+) -> tuple[FinishedMosaics | None, tuple[Path, Path]]:
+    """Keep the result, and write the tables. The paper's method has no estimate to be used again."""
+    start, questions, numbers = preparation.start, preparation.questions, preparation.numbers
+    delivered = Delivered.of(loop)
+    placements = place_frames(start.mosaic_from_frame, delivered, numbers)
+    outcome = summarise(start, loop, delivered, numbers, revision)
+    placements += place_between(placements, project.tracks, delivered.lens, family_named(outcome.family))
+    if preparation.chain.raster is None:
+        placements += place_asides(preparation.frames, placements, questions, delivered.lens)
+    else:
+        if not loop.answers and outcome.stopped == StopReason.BUDGET:
+            outcome = replace(outcome, stopped="raster")
+        placements, outcome = _complete_raster(project, preparation, placements, outcome, delivered.lens)
+    links = judge_links(delivered, loop.landmarks, numbers)
+    keep_result(project, placements, links, outcome)
+    # The files are replaced one by one from here on: until all are there, nothing is known of them.
+    project.store.keep_fact(DeliveredDigests({}))
+    tables = write_tables(project)
+    asides = tuple(entry.answer for entry in project.placed_by if entry.role is Role.ASIDE)
+    return None if delivered.final is None else FinishedMosaics(numbers, delivered.final, asides), tables
+
+
+def _complete_raster(
+    project: Project,
+    preparation: Preparation,
+    placements: Sequence[Placement],
+    outcome: Outcome,
+    lens: Lens,
+) -> tuple[list[Placement], Outcome]:
+    """Place the tiles that nothing matches by their neighbours; all then lie on one mosaic."""
+    found = preparation.chain.raster
+    assert found is not None
+    shown = [frame for frame in preparation.frames if frame.reason != NOT_DECODED]
+    placed, by_neighbours = place_tiles(
+        Tiles(found.raster, preparation.places),
+        shown,
+        placements,
+        preparation.questions,
+        lambda number: len(project.cache.keypoints(number)),
+        lens,
+    )
+    shape = RasterShape(found.raster.lines(preparation.places[-1] + 1), found.raster.length, found.raster.order)
+    outcome = replace(outcome, raster=shape, by_neighbours=tuple(by_neighbours))
+    if not any(placement.part for placement in placed):
+        outcome = replace(outcome, references=outcome.references[:1], breaks=(), unjoined=())
+    return placed, outcome
+
+
+AVERAGING: tuple[Blend, ...] = ("median", "feather")
+"""Blends that draw several frames at a place: the more, the less noise."""
 
 LARGEST_PNG = 250_000_000
 """Pixels. Larger mosaics are written as tiled TIFF, which viewers open piece by piece."""
@@ -77,10 +132,17 @@ LARGEST_PNG = 250_000_000
 def write_tables(project: Project) -> tuple[Path, Path]:
     """Write the transforms and the landmarks of the accepted links, and return the two files."""
     tables = project.folder / "transforms.json", project.folder / "landmarks.csv"
-    labels = {frame.number: frame.label for frame in project.frames}
-    unconfirmed = project.unconfirmed
+    frames, unconfirmed, how_placed = project.frames, project.unconfirmed, project.how_placed
     transforms = [
-        FrameTransform(p.number, labels[p.number], p.part, p.final, p.sigma_px, p.number not in unconfirmed)
+        FrameTransform(
+            p.number,
+            frames[p.number].label,
+            p.part,
+            p.final,
+            p.sigma_px,
+            how_placed[p.number] != "neighbours" and p.number not in unconfirmed,
+            how_placed[p.number],
+        )
         for p in project.placements
     ]
     write_transforms(
@@ -115,15 +177,27 @@ class RenderSettings:
             check_map_kind(kind)
 
 
-def render_mosaics(project: Project, progress: Progress) -> list[Path]:
-    """Render the mosaic of every part. The largest is `mosaic.png`, the others are numbered."""
-    written = []
-    for part in range(project.parts):
-        canvas = project.mosaic(part).canvas()
+def render_mosaics(
+    project: Project, finished: FinishedMosaics | None, progress: Progress
+) -> tuple[list[Path], list[View]]:
+    """Render the mosaic of every part. The largest is `mosaic.png`, the others are numbered.
+
+    Return the files, and the views for the report: they are of the same pass over the frames.
+    """
+    placed = Counter(placement.part for placement in project.placements)
+    shares = share_page([placed[part] for part in range(len(placed))])
+    files, views = [], []
+    for part in range(len(placed)):
+        mosaic = project.mosaic(part, say=progress.say)
+        canvas = mosaic.canvas()
         suffix = "png" if canvas.width * canvas.height <= LARGEST_PNG else "tif"
         path = project.folder / (f"mosaic.{suffix}" if part == 0 else f"mosaic-{part + 1}.{suffix}")
-        written += render(project, part, path, RenderSettings(), progress)[1]
-    return written
+        overview = mosaic.begin_overview() if part < len(shares) else None
+        _save(mosaic, path, RenderSettings(), Caption(name=path.stem), progress, overview)
+        files.append(path)
+        if overview is not None:
+            views.append(View.of(overview, Uncertainty.of(project, part, mosaics=finished), shares[part]))
+    return files, views
 
 
 def render(
@@ -136,31 +210,20 @@ def render(
 ) -> tuple[Window, list[Path]]:
     """Render one mosaic and its maps to files, and show progress. Return its pixels and the files."""
     with _working_folder(project, path) as folder:
-        mosaic = project.mosaic(part, memory_bytes=settings.memory_bytes, folder=folder, say=progress.say)
+        mosaic = project.mosaic(
+            part,
+            all_frames=settings.blend in AVERAGING,
+            memory_bytes=settings.memory_bytes,
+            folder=folder,
+            say=progress.say,
+        )
         canvas = mosaic.canvas(settings.scale)
         window = canvas.window if settings.region is None else canvas.part(settings.region)
         # Check before the picture is rendered, because a wrong frame number would be found only after an hour.
         uncertain = "uncertainty" in settings.maps
         spread = Uncertainty.of(project, part, settings.relative_to).spread if uncertain else None
         caption = _describe(path, canvas, window, place)
-        done = 0
-        with progress.stage("rendering", 100) as step:
-
-            def show(steps: int, of: int) -> None:
-                nonlocal done
-                percent = 100 * steps // of
-                step(percent - done)
-                done = percent
-
-            mosaic.save(
-                path,
-                blend=settings.blend,
-                scale=settings.scale,
-                region=settings.region,
-                even_light=settings.even_light,
-                caption=caption,
-                on_progress=show,
-            )
+        _save(mosaic, path, settings, caption, progress)
         maps = mosaic.save_maps(
             path,
             settings.maps,
@@ -171,6 +234,42 @@ def render(
             caption=caption,
         )
     return window, [path, *maps]
+
+
+def _save(
+    mosaic: Mosaic,
+    path: Path,
+    settings: RenderSettings,
+    caption: Caption,
+    progress: Progress,
+    overview: MosaicOverview | None = None,
+) -> None:
+    with show_rendering(progress) as show:
+        mosaic.save(
+            path,
+            blend=settings.blend,
+            scale=settings.scale,
+            region=settings.region,
+            even_light=settings.even_light,
+            caption=caption,
+            on_progress=show,
+            overview=overview,
+        )
+
+
+@contextmanager
+def show_rendering(progress: Progress) -> Iterator[OnProgress]:
+    """Begin a stage, and yield what shows the steps of a rendering in it."""
+    done = 0
+    with progress.stage("rendering", 100) as step:
+
+        def show(steps: int, of: int) -> None:
+            nonlocal done
+            percent = 100 * steps // of
+            step(percent - done)
+            done = percent
+
+        yield show
 
 
 @contextmanager

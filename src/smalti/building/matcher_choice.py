@@ -89,10 +89,13 @@ class Matchers:
     far: Agent
     name: str  # of the first agent, in words
     is_dense: bool = False  # whether appearance uses all pixels too
+    known: Agent | None = None  # for pairs whose place is known; None if that makes it no faster
 
     def of_role(self, role: Role) -> Agent:
         """Return the agent for a role."""
-        return self.far if role is Role.LOOP else self.near
+        if role is Role.NEAR and self.known is not None:
+            return self.known
+        return self.far if role.is_after_chain else self.near
 
 
 def choose_matchers(
@@ -109,14 +112,15 @@ def choose_matchers(
     keypoints = KeypointAgent(project.cache.keypoints, project.outline)
     dense = DenseAgent(frame_views.prepared)
     if registration == "keypoints":
-        return Matchers(keypoints, keypoints, KEYPOINTS)
+        return Matchers(keypoints, keypoints, KEYPOINTS, known=keypoints)
     if registration == "dense":
         return Matchers(Consultation([dense, Anywhere(dense)]), dense, PIXELS, is_dense=True)
     trials = _trials(project, keypoints, dense, numbers.used)
     by_keypoints, by_pixels = trials.keypoints, trials.dense
     if by_pixels is None or not by_pixels.is_better_than(by_keypoints):
         near = Consultation([keypoints, dense, Anywhere(dense)])
-        return Matchers(near, keypoints if by_pixels is None else Consultation([keypoints, dense]), KEYPOINTS)
+        far = keypoints if by_pixels is None else Consultation([keypoints, dense])
+        return Matchers(near, far, KEYPOINTS, known=keypoints)
     near, far = Consultation([dense, keypoints, Anywhere(dense)]), Consultation([dense, keypoints])
     return Matchers(near, far, PIXELS, is_dense=True)
 
@@ -128,22 +132,34 @@ def _trials(project: Project, keypoints: Agent, dense: Agent, used: Sequence[int
         first = np.unique(np.linspace(0, max(len(used) - 3, 0), TRIALS).round().astype(int))
         triangles = [used[n : n + 3] for n in first]
         by_keypoints = _try(keypoints, triangles, project.outline)
-        known = Trials(by_keypoints, None if by_keypoints.is_good else _try(dense, triangles, project.outline))
+        least = by_keypoints.share - CLEARLY_MORE  # with a smaller share, dense registration is not better
+        by_pixels = None if by_keypoints.is_good else _try(dense, triangles, project.outline, least)
+        known = Trials(by_keypoints, by_pixels)
         project.store.keep_fact(known)
     return known
 
 
-def _try(agent: Agent, triangles: Sequence[Sequence[int]], outline: Outline) -> Trial:
-    asked, counts, closing = 0, [], []
+def _try(agent: Agent, triangles: Sequence[Sequence[int]], outline: Outline, least_share: float = 0.0) -> Trial:
+    """Return the result of an agent; stop once it cannot register `least_share` of the pairs any more."""
+    # The pairs farthest apart first: if any, they fail.
+    sides = [Pair(*two) for frames in triangles for two in combinations(frames, 2)]
+    pairs = sorted(set(sides), key=lambda pair: (pair.i - pair.j, pair.i))
+    found: dict[Pair, Landmarks] = {}
+    asked = 0
+    for asked, pair in enumerate(pairs, 1):
+        landmarks = agent.answer(pair).landmarks
+        if landmarks is not None:
+            found[pair] = landmarks
+        if len(pairs) - asked + len(found) < least_share * len(pairs):
+            break
+    counts = [len(landmarks) for landmarks in found.values()]
+    closing = []
     for frames in triangles:
-        pairs = [Pair(i, j) for i, j in combinations(frames, 2)]
-        found = [landmarks for pair in pairs if (landmarks := agent.answer(pair).landmarks) is not None]
-        asked += len(pairs)
-        counts += [len(landmarks) for landmarks in found]
-        if len(found) == 3:
-            closing.append(_closing_px(found, outline))
+        closed = [found[pair] for two in combinations(frames, 2) if (pair := Pair(*two)) in found]
+        if len(closed) == 3:
+            closing.append(_closing_px(closed, outline))
     return Trial(
-        share=len(counts) / asked,
+        share=len(counts) / max(asked, 1),
         landmarks=float(np.median(counts)) if counts else 0.0,
         closing_px=float(np.median(closing)) if closing else NOTHING_PX,
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -21,25 +22,31 @@ from smalti.appearance.patch_words import grid_signatures
 from smalti.appearance.visual_words import signatures_of
 from smalti.building.build_settings import BuildSettings
 from smalti.building.chain import Chain, register_chain
+from smalti.building.keyframes import USUAL_SHARE, Frame, KeyframeChooser, parse_share
 from smalti.building.matcher_choice import FrameViews, Matchers, choose_matchers
+from smalti.building.raster import Places, places_of
 from smalti.building.source_questions import Questions
+from smalti.compiled import cores
 from smalti.errors import InputError, ProjectError, UsageError
 from smalti.frame_numbers import FrameNumbers
 from smalti.frames.pixels import in_gray
 from smalti.frames.quality import FrameMeasure, measure_views, unusable
 from smalti.frames.source import FrameSource
+from smalti.frames.video import VideoSource
 from smalti.geometry.homographies import family_named
 from smalti.geometry.linear_maps import linear_family_named
+from smalti.geometry.outline import Outline
 from smalti.interchange.checksums import GradualDigests
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.paper.paper_loop import PaperLoop
-from smalti.progress import Progress, Step
+from smalti.progress import Progress
 from smalti.project.array_cache import Cache
-from smalti.project.entries import FrameEntry, Role, number_usable
-from smalti.project.facts import FieldOfView, Registration, RegistrationFacts, SourceDigests
+from smalti.project.entries import BETWEEN, FrameEntry, Role, number_usable
+from smalti.project.facts import FieldOfView, Keyframes, Registration, RegistrationFacts, SourceDigests
 from smalti.project.project import Project
 from smalti.records import Answer, Expectation, Pair
 from smalti.registration.keypoints import NO_KEYPOINTS, Keypoints, find_keypoints
+from smalti.rendering.frame_survey import Survey
 
 LONGEST_BASELINE = 64
 """The longest baseline of dense registration, in frames at video rate. Later, a scope's light and its scene change."""
@@ -51,10 +58,12 @@ class Preparation:
 
     frames: tuple[FrameEntry, ...]
     numbers: FrameNumbers
+    places: tuple[int, ...]  # of all frames in the sequence, those that are missing counted
     agent: Agent  # the matcher for frames far apart, in source numbers
     questions: Questions
     chain: Chain
     start: ActiveLoop | PaperLoop
+    matches_near: bool  # whether pairs whose place is known are matched faster
 
 
 def prepare(
@@ -64,26 +73,48 @@ def prepare(
     matcher: Matcher | None,
     progress: Progress,
     least_part: int = 1,
+    *,
+    until_enough: bool = False,
 ) -> Preparation:
     """Read the frames, register the chain and compute appearance. Results stored in the project are used again.
 
-    No questions are asked about parts of fewer than `least_part` frames that nothing joins to the others.
+    No questions are asked about parts of fewer than `least_part` frames that nothing joins to the others. If the
+    settings have neither a budget nor a target, questions are asked `until_enough`: while they are worth their time.
     """
     frame_views = FrameViews(source, settings.mask)
     with timed(project, "reading"):
-        frames = _read(project, source, frame_views, progress)
+        frames = _read(project, source, frame_views, settings.keyframes, progress)
         numbers = number_usable(frames)
+    asked = _registration(project, settings.registration)
     with timed(project, "chain"):
-        asked = _registration(project, settings.registration)
         matchers = choose_matchers(project, frame_views, matcher, asked, numbers)
+    if settings.keyframes == "auto" and matchers.is_dense and any(frame.is_between for frame in frames):
+        # Where contrast is low, a camera is followed less surely than all pixels of all frames are registered.
+        with timed(project, "reading"):
+            frames = _read(project, source, frame_views, "all", progress, again=True)
+            numbers = number_usable(frames)
+        matchers = choose_matchers(project, frame_views, matcher, asked, numbers)
+    with timed(project, "chain"):
         questions = Questions(project.store, matchers.of_role, numbers)
         project.store.keep_fact(RegistrationFacts(asked, matchers.name))
         longest_baseline = LONGEST_BASELINE if matchers.is_dense else 0
-        chain = _register(project, questions, len(numbers), progress, longest_baseline)
+        places = tuple(places_of([frame.label for frame in frames]))
+        used = Places([places[number] for number in numbers], places[-1] + 1)
+        chain = _register(project, questions, used, progress, longest_baseline)
     with timed(project, "appearance"):
         appearance = _appearance(project, frame_views, matchers, numbers, settings.seed)
-    start = _begin(project, chain, appearance, numbers, settings, questions, least_part)
-    return Preparation(tuple(frames), numbers, matchers.far, questions, chain, start)
+    spent = questions.attempts(Role.CHAIN, Role.BRIDGE, Role.CHECK)
+    budget = settings.loop_budget(len(numbers), spent)
+    if chain.raster is not None and settings.budget is None:
+        budget = 0  # all neighbours were asked about, and other tiles do not overlap
+    stop_rule = StopRule(
+        budget,
+        settings.target_px,
+        when_enough=until_enough and settings.budget is None and settings.target_px is None,
+    )
+    start = _begin(project, chain, appearance, numbers, settings, stop_rule, least_part)
+    matches_near = matchers.known is not None and chain.raster is None
+    return Preparation(tuple(frames), numbers, places, matchers.far, questions, chain, start, matches_near)
 
 
 @contextmanager
@@ -96,7 +127,15 @@ def timed(project: Project, stage: str) -> Iterator[None]:
         project.store.add_seconds(stage, time.perf_counter() - began)
 
 
-def _read(project: Project, source: FrameSource, frame_views: FrameViews, progress: Progress) -> list[FrameEntry]:
+def _read(
+    project: Project,
+    source: FrameSource,
+    frame_views: FrameViews,
+    keyframes: str,
+    progress: Progress,
+    *,
+    again: bool = False,
+) -> list[FrameEntry]:
     store, cache = project.store, project.cache
     while store.discarded:
         progress.say(store.discarded.pop())
@@ -104,10 +143,14 @@ def _read(project: Project, source: FrameSource, frame_views: FrameViews, progre
     if store.fact(FieldOfView) is None:
         project.keep_mask(frame_views.field)
     frames, known = store.frames(), store.fact(SourceDigests)
-    if not frames or known is None or not all(cache.has_keypoints(frame.number) for frame in frames):
+    is_known = not again and _is_known(project, frames)
+    if not is_known or known is None:
         digests = GradualDigests(source.files)
-        if not frames or not all(cache.has_keypoints(frame.number) for frame in frames):
-            frames = read_frames(source, frame_views, cache, progress, digests)
+        if not is_known:
+            share = _share(keyframes, source, frames)
+            frames, chosen = read_frames(source, frame_views, cache, project.survey(), progress, digests, share)
+            if chosen is not None:
+                store.keep_fact(chosen)
         found = zip([file.name for file in source.files], digests.finish(), strict=True)
         _keep_digests(project, source, SourceDigests(tuple(found)), known)
         store.keep_frames(frames)
@@ -117,6 +160,23 @@ def _read(project: Project, source: FrameSource, frame_views: FrameViews, progre
         worst = next(frame for frame in frames if frame.reason)
         raise InputError(f"{source.path}: fewer than two frames are usable; {worst.label} is {worst.reason}")
     return frames
+
+
+def _is_known(project: Project, frames: Sequence[FrameEntry]) -> bool:
+    """Tell whether nothing is left to be read."""
+    if any(frame.is_between for frame in frames) and project.store.fact(Keyframes) is None:
+        return False
+    return bool(frames) and all(project.cache.has_keypoints(frame.number) for frame in frames if not frame.reason)
+
+
+def _share(asked: str, source: FrameSource, frames: Sequence[FrameEntry]) -> float | None:
+    """Return which share of the view is new in the next keyframe; None if all frames are used."""
+    share = parse_share(asked)
+    if share is not None or asked == "all":
+        return share
+    # A project that uses all frames goes on doing so: its contrast is low, or an older Smalti has begun it.
+    uses_all = len(frames) > 0 and not any(frame.is_between for frame in frames)
+    return USUAL_SHARE if isinstance(source, VideoSource) and not uses_all else None
 
 
 def _keep_digests(project: Project, source: FrameSource, found: SourceDigests, known: SourceDigests | None) -> None:
@@ -142,7 +202,10 @@ def _registration(project: Project, asked: Registration) -> Registration:
     return asked if asked != "auto" or before is None else before.asked
 
 
-def _register(project: Project, questions: Questions, frames: int, progress: Progress, longest_baseline: int) -> Chain:
+def _register(
+    project: Project, questions: Questions, places: Places, progress: Progress, longest_baseline: int
+) -> Chain:
+    frames = len(places.shown)
     with progress.stage("chain", frames - 1) as step:
 
         def ask(pair: Pair, role: Role, expected: Expectation | None = None) -> Answer:
@@ -150,7 +213,7 @@ def _register(project: Project, questions: Questions, frames: int, progress: Pro
                 step()
             return questions.ask(pair, role, expected)
 
-        return register_chain(frames, project.outline, ask, 2 * frames, longest_baseline)
+        return register_chain(frames, project.outline, ask, 2 * frames, longest_baseline, places, questions.prefetch)
 
 
 def _appearance(
@@ -174,11 +237,9 @@ def _begin(
     appearance: WeightedSignatures,
     numbers: FrameNumbers,
     settings: BuildSettings,
-    questions: Questions,
+    stop_rule: StopRule,
     least_part: int,
 ) -> ActiveLoop | PaperLoop:
-    spent = questions.attempts(Role.CHAIN, Role.BRIDGE, Role.CHECK)
-    stop_rule = StopRule(settings.loop_budget(len(numbers), spent), settings.target_px)
     reference = _reference(settings.reference, numbers)
     if settings.method == "paper":
         return PaperLoop.start(
@@ -208,74 +269,120 @@ def _reference(wanted: str, numbers: FrameNumbers) -> int | Literal["auto"]:
         return "auto"
     number = int(wanted)
     if number not in numbers:
-        raise UsageError(f"reference frame {number}: is not used, name another frame or auto")
+        near = min(numbers, key=lambda one: abs(one - number))
+        raise UsageError(f"reference frame {number}: is not used, name another frame, such as {near}, or auto")
     return numbers.in_engine(number)
 
 
-THREADS = 2
-AHEAD = 4
-"""Frames read ahead of the keypoint detection."""
+NOT_DECODED = "cannot be decoded"
+
+AHEAD = 2
+"""Frames read ahead of the keypoint detection, per core."""
 
 FEWEST_KEYPOINTS = 10
 MOST_BARE = 0.1
-"""Share of all frames. If more have hardly any keypoints, the contrast is low, and the frames are not at fault."""
+RICH_SHARE, USUAL_KEYPOINTS = 0.25, 100
+"""Frames with hardly any keypoints are at fault if they are at most a share of all, or if so large a share has so many.
+Otherwise the contrast is low throughout."""
 
 
 def read_frames(
-    source: FrameSource, frame_views: FrameViews, cache: Cache, progress: Progress, digests: GradualDigests
-) -> list[FrameEntry]:
-    """Read all frames, store their keypoints, and return which to set aside and why. `digests` read in step."""
-    measures: dict[int, FrameMeasure] = {}
-    with progress.stage("reading", len(source)) as step, ThreadPoolExecutor(THREADS) as pool:
-        numbers: list[int] = []
-        views = _through_pool(source, frame_views, cache, pool, numbers, step)
-        for place, measured in enumerate(measure_views(views)):
-            measures[numbers[place]] = measured
-            digests.advance(numbers[-1] / len(source))
-    if len(measures) < 2:
-        raise InputError(f"{source.path}: fewer than two frames can be decoded; check the file in a player")
-    reasons = _reasons(len(source), measures)
-    for number in set(range(len(source))) - measures.keys():
-        cache.keep_keypoints(number, NO_KEYPOINTS)
-    bare = [number for number in measures if number not in reasons and len(cache.keypoints(number)) < FEWEST_KEYPOINTS]
-    if len(bare) <= MOST_BARE * len(measures):
-        reasons |= dict.fromkeys(bare, "no detail that could be matched")
-    return [FrameEntry(n, label, reasons.get(n, "")) for n, label in enumerate(source.labels)]
-
-
-def _through_pool(
     source: FrameSource,
     frame_views: FrameViews,
     cache: Cache,
-    pool: ThreadPoolExecutor,
-    numbers: list[int],
-    step: Step,
-) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.bool_] | None]]:
-    """Yield the gray frames and their masks in order, while threads detect keypoints. Note each frame's number."""
-    waiting: deque[tuple[int, Future[Keypoints] | None]] = deque()
+    survey: Survey,
+    progress: Progress,
+    digests: GradualDigests,
+    share: float | None = None,
+) -> tuple[list[FrameEntry], Keyframes | None]:
+    """Read all frames, store the keypoints of those that the engine uses, and return why it does not use the others.
 
-    def finish_one() -> None:
-        number, found = waiting.popleft()
-        if found is not None:
-            cache.keep_keypoints(number, found.result())
-        step()
+    With a `share`, keyframes are chosen, and returned too. `digests` read in step.
+    """
+    outline = Outline.of_pixels(source.width, source.height)
+    chooser = None if share is None else KeyframeChooser(share, outline, frame_views.field)
+    measures: dict[int, FrameMeasure] = {}
+    with progress.stage("reading", len(source)) as step, ThreadPoolExecutor(cores()) as pool:
+        detection = _Detection(cache, survey, pool)
+        for frame in _measured(source, frame_views):
+            measures[frame.number] = frame.measured
+            for chosen in (frame,) if chooser is None else chooser.take(frame):
+                detection.begin(chosen)
+            digests.advance(frame.number / len(source))
+            step()
+        for chosen in () if chooser is None else chooser.finish():
+            detection.begin(chosen)
+        detection.finish()
+    if len(measures) < 2:
+        raise InputError(f"{source.path}: fewer than two frames can be decoded; check the file in a player")
+    reasons = _reasons(len(source), measures, chooser)
+    for number in set(range(len(source))) - measures.keys():
+        cache.keep_keypoints(number, NO_KEYPOINTS)
+    used = [number for number in measures if number not in reasons]
+    counts = {number: len(cache.keypoints(number)) for number in used}
+    bare = [number for number, count in counts.items() if count < FEWEST_KEYPOINTS]
+    rich = sum(count >= USUAL_KEYPOINTS for count in counts.values())
+    every = len(measures) if chooser is None else len(used)
+    if len(bare) <= MOST_BARE * every or rich >= RICH_SHARE * every:
+        reasons |= dict.fromkeys(bare, "no detail that could be matched")
+    frames = [FrameEntry(n, label, reasons.get(n, "")) for n, label in enumerate(source.labels)]
+    return frames, None if chooser is None else chooser.record
 
-    for number, image in source.read_many(range(len(source))):
-        gray, mask = in_gray(image), frame_views.mask(image)
+
+def _measured(source: FrameSource, frame_views: FrameViews) -> Iterator[Frame]:
+    """Yield the frames in gray, with their masks and measures."""
+    seen: deque[tuple[int, NDArray[np.uint8], NDArray[np.uint8], NDArray[np.bool_] | None]] = deque()
+
+    def views() -> Iterator[tuple[NDArray[np.uint8], NDArray[np.bool_] | None]]:
+        for number, image in source.read_many(range(len(source))):
+            gray, mask = in_gray(image), frame_views.mask(image)
+            seen.append((number, image, gray, mask))
+            yield gray, mask
+
+    for measured in measure_views(views()):
+        yield Frame(*seen.popleft(), measured)
+
+
+class _Detection:
+    """Detects keypoints in threads, and stores them. Few frames wait at a time."""
+
+    def __init__(self, cache: Cache, survey: Survey, pool: ThreadPoolExecutor) -> None:
+        self._cache, self._survey, self._pool = cache, survey, pool
+        self._waiting: deque[tuple[int, Future[Keypoints]]] = deque()
+
+    def begin(self, frame: Frame) -> None:
         # Keypoints that an interrupted run has stored are not detected again.
-        found = None if cache.has_keypoints(number) else pool.submit(find_keypoints, gray, mask)
-        waiting.append((number, found))
-        if len(waiting) > AHEAD:
-            finish_one()
-        numbers.append(number)
-        yield gray, mask
-    while waiting:
-        finish_one()
+        if not self._cache.has_keypoints(frame.number):
+            self._waiting.append((frame.number, self._pool.submit(_look_at, self._survey, frame)))
+        if len(self._waiting) > AHEAD * cores():
+            self._store()
+
+    def finish(self) -> None:
+        while self._waiting:
+            self._store()
+
+    def _store(self) -> None:
+        number, found = self._waiting.popleft()
+        self._cache.keep_keypoints(number, found.result())
 
 
-def _reasons(frames: int, measures: dict[int, FrameMeasure]) -> dict[int, str]:
+def _look_at(survey: Survey, frame: Frame) -> Keypoints:
+    # The rendering then need not decode the frame once more to compare its light.
+    survey.keep(frame.number, frame.image)
+    return find_keypoints(frame.gray, frame.mask)
+
+
+def _reasons(frames: int, measures: dict[int, FrameMeasure], chooser: KeyframeChooser | None) -> dict[int, str]:
+    """Return why the engine does not use frames: what is wrong with them, or that they lie between keyframes."""
     read = sorted(measures)
-    reasons = {number: "cannot be decoded" for number in range(frames) if number not in measures}
-    for place, reason in unusable([measures[number] for number in read]).items():
+    reasons = {number: NOT_DECODED for number in range(frames) if number not in measures}
+    measured = [measures[number] for number in read]
+    if chooser is not None:
+        # A camera that stands still repeats itself, and its frames are followed like all others.
+        measured = [replace(one, change=math.inf, largest_change=math.inf) for one in measured]
+    for place, reason in unusable(measured).items():
         reasons[read[place]] = reason
+    if chooser is not None:
+        for number in set(read) - chooser.why.keys() - reasons.keys():
+            reasons[number] = BETWEEN if number in chooser.tracks else "could not be followed"
     return reasons

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import zip_longest
 
-from smalti.agents.agent import Agent, ask
+from smalti.agents.agent import Agent, ask, judge, prefetch
 from smalti.errors import LandmarkError
 from smalti.frame_numbers import FrameNumbers
 from smalti.project.answer_store import Store
@@ -30,11 +31,17 @@ class Questions:
         """Do the same in source numbers."""
         if pair not in self._entries:
             began = time.perf_counter()
-            answer = ask(self._agent_of(role), pair, expected)
+            answer = judge(ask(self._agent_of(role), pair, expected), 1.0 if expected is None else expected.overlap)
             entry = AnswerEntry(answer, role, time.perf_counter() - began)
             self._store.keep_answer(entry)
             self._entries[pair] = entry
         return self._entries[pair].answer
+
+    def prefetch(self, pairs: Iterable[Pair], role: Role, expected: Sequence[Expectation | None] = ()) -> None:
+        """Let the agent work ahead on pairs that will be asked about soon, if they have no answer yet."""
+        in_source = zip_longest(map(self._numbers.pair_in_source, pairs), expected)
+        left = [(pair, known) for pair, known in in_source if pair not in self._entries]
+        prefetch(self._agent_of(role), [pair for pair, _ in left], [known for _, known in left])
 
     def asking(self, role: Role, link_of: Callable[[Landmarks], object]) -> Agent:
         """Return these questions as an agent that asks in one role; `link_of` is that of the loop that asks."""
@@ -71,7 +78,7 @@ def counts_after_chain(entry: AnswerEntry, pair: Pair, chain: Collection[Pair]) 
     like all others: otherwise it would be lost, and the pair would be asked again and again.
     """
     by_person = entry.role is not Role.ASIDE and entry.answer.author is Author.PERSON
-    return pair not in chain and (entry.role is Role.LOOP or by_person)
+    return pair not in chain and (entry.role.is_after_chain or by_person)
 
 
 def usable(answer: Answer, link_of: Callable[[Landmarks], object]) -> Answer:
@@ -96,3 +103,6 @@ class _Asking:
 
     def answer_expecting(self, pair: Pair, expected: Expectation) -> Answer:
         return usable(self._questions.ask(pair, self._role, expected), self._link_of)
+
+    def prefetch(self, pairs: Iterable[Pair], expected: Sequence[Expectation | None] = ()) -> None:
+        self._questions.prefetch(pairs, self._role, expected)

@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smalti.cli.build_command import add_choice_of_engine, add_choice_of_frames
-from smalti.errors import INTERRUPTED
+from smalti.errors import INTERRUPTED, UsageError
 
 if TYPE_CHECKING:
     from smalti.server.serving import Ending
 
 # Named here too, so that help needs not import the engine; a test keeps them the same.
 QUEUES = ("all", "doubtful")
+
+
+DEMO = "smalti-demo"
 
 
 def add_annotate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -29,9 +32,15 @@ def add_annotate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument(
         "input",
-        nargs="+",
+        nargs="*",
+        default=(),
         metavar="INPUT",
         help="a video, a folder of images, a pattern, several images, or a project folder",
+    )
+    parser.add_argument(
+        "--demo",
+        action="store_true",
+        help=f"try it without data: draw a small flight, and ask about it; everything goes to {DEMO}/",
     )
     frames = add_choice_of_frames(parser)
     frames.add_argument("--source", type=Path, metavar="PATH", help="where the frames of a project are now, if moved")
@@ -41,7 +50,8 @@ def add_annotate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default="all",
         choices=QUEUES,
         metavar="|".join(QUEUES),
-        help="all: you answer all questions; doubtful: the matcher answers those that it is sure of (all)",
+        help="all: you answer all questions; doubtful: the matcher answers those that it is sure of, and you answer "
+        "those that it cannot tell (all)",
     )
     questions.add_argument(
         "--target-px",
@@ -68,30 +78,40 @@ def run_annotate(options: argparse.Namespace) -> None:
     # Imported here: help and usage errors do not wait for the engine.
     from smalti.annotation.messages import Queue  # noqa: PLC0415
     from smalti.building.build_settings import BuildSettings  # noqa: PLC0415
+    from smalti.building.compile_ahead import compiling_ahead  # noqa: PLC0415
     from smalti.frames.source_settings import SourceSettings  # noqa: PLC0415
     from smalti.progress import Bars, Silence  # noqa: PLC0415
     from smalti.server.serving import serve_page  # noqa: PLC0415
 
+    if options.demo == bool(options.input):
+        raise UsageError("give INPUT, a video, images or a project folder; or --demo alone, which needs none")
+    if options.demo:
+        from smalti.annotation.demonstration import write_demonstration  # noqa: PLC0415
+
+        options.input = [str(write_demonstration(Path(DEMO) / "frames"))]
+        options.output = options.output or Path(DEMO) / "demonstration"
     location = options.input[0] if len(options.input) == 1 else options.input
-    ending = serve_page(
-        location,
-        options.output,
-        settings=BuildSettings(
-            SourceSettings(options.every, options.start, options.end, options.max_size),
-            mask=options.mask,
-            registration=options.registration,
-            method=options.method,
-            family=options.family,
-            reference=options.reference,
-            target_px=options.target_px,
-        ),
-        queue=Queue(options.queue),
-        moved_to=options.source,
-        host=options.host,
-        port=options.port,
-        browser=not options.no_browser,
-        progress=Silence() if options.quiet else Bars(),
-    )
+    with compiling_ahead():
+        ending = serve_page(
+            location,
+            options.output,
+            settings=BuildSettings(
+                SourceSettings(options.every, options.start, options.end, options.max_size),
+                mask=options.mask,
+                keyframes=options.keyframes,
+                registration=options.registration,
+                method=options.method,
+                family=options.family,
+                reference=options.reference,
+                target_px=options.target_px,
+            ),
+            queue=Queue(options.queue),
+            moved_to=options.source,
+            host=options.host,
+            port=options.port,
+            browser=not options.no_browser,
+            progress=Silence() if options.quiet else Bars(),
+        )
     _leave(ending, options.quiet)
 
 

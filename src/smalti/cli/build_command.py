@@ -34,7 +34,7 @@ def add_build(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "--budget",
         type=int,
         metavar="Q",
-        help="match at most Q pairs after the chain (3 attempts per frame, chain included)",
+        help="match at most Q pairs after the chain (as long as it pays, at most 3 attempts per frame, chain included)",
     )
     questions.add_argument(
         "--target-px",
@@ -55,6 +55,13 @@ def add_choice_of_frames(parser: argparse.ArgumentParser) -> argparse._ArgumentG
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="project folder (name of INPUT with .smalti)")
     frames = parser.add_argument_group("frames")
     frames.add_argument("--every", type=int, default=1, metavar="K", help="use every K-th frame (1)")
+    frames.add_argument(
+        "--keyframes",
+        default="auto",
+        metavar="auto|all|SHARE",
+        help="of a video, use the frames in which a SHARE of the view is new, and place the others between them; auto: "
+        "0.25 for videos, all for images (auto)",
+    )
     frames.add_argument(
         "--start", metavar="T", help="first frame: a number, or a time in a video such as 12.5s or 1:02"
     )
@@ -115,6 +122,7 @@ def run_build(options: argparse.Namespace) -> None:
         end=options.end,
         max_size=options.max_size,
         mask=options.mask,
+        keyframes=options.keyframes,
         registration=options.registration,
         budget=options.budget,
         target_px=options.target_px,
@@ -138,6 +146,11 @@ def closing_words(project: Project) -> str:
     lines += [f"  frame {number} is not placed: {reason}" for number, reason in list(project.not_placed.items())[:10]]
     if len(project.not_placed) > 10:
         lines.append(f"  … and {len(project.not_placed) - 10} more, see the report")
+    if frames.by_neighbours:
+        blank = _count(
+            frames.by_neighbours, "tile lies where its neighbours say", "tiles lie where their neighbours say"
+        )
+        lines.append(f"{blank}: no match joins them to the others")
     lines += _errors(info)
     if info.rejected:
         rejected = _count(info.rejected, "match was", "matches were")
@@ -149,19 +162,30 @@ def closing_words(project: Project) -> str:
     return "\n".join(lines)
 
 
+def _say_near(info: ProjectInfo) -> list[str]:
+    near = info.matched_near
+    return [f"near        {near} pairs that surely overlap, matched near their expected place"] if near else []
+
+
 def described(info: ProjectInfo) -> str:
     """Say everything that `info` knows, a line each."""
     frames, chain = info.frames, info.chain
+    matched = frames.placed - frames.by_neighbours
     lines = [
         f"source      {info.source}",
         f"frames      {frames.read} read, {frames.placed} placed, {frames.set_aside} set aside, "
         f"{frames.not_placed} not placed",
+        *([] if frames.keyframes is None else [f"keyframes   {frames.keyframes}, the others are placed between them"]),
+        *_say_raster(info),
         f"parts       {info.parts}",
         f"registered  by {info.registered_by or 'keypoints'}",
         f"chain       {chain.links} links, {chain.bridges} bridges, {chain.checks} checks",
-        f"questions   {info.asked}: {info.yes} yes, {info.no} no, {info.unsure} unsure; "
+        f"questions   {info.asked}: {info.yes} yes, {info.no} no, {info.unsure} cannot tell; "
         f"{info.rejected} rejected; {info.attempts} pairs tried in all",
-        f"confirmed   {frames.placed - info.unconfirmed} of {frames.placed} placed frames"
+        *_say_near(info),
+        "state       not finished: these are the frames that the answers so far join"
+        if info.is_provisional
+        else f"confirmed   {matched - info.unconfirmed} of {matched} matched frames"
         + ("; the others depend on a single match" if info.unconfirmed else ""),
     ]
     if info.family is not None:
@@ -171,6 +195,18 @@ def described(info: ProjectInfo) -> str:
     lines += _errors(info)
     lines.append("seconds     " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in info.seconds.items()))
     return "\n".join(lines)
+
+
+def _say_raster(info: ProjectInfo) -> list[str]:
+    if info.raster is None:
+        return []
+    shape = info.raster
+    way = "there and back" if shape.order == "snake" else "all the same way"
+    by_neighbours = info.frames.by_neighbours
+    placed = (
+        f"; {_count(by_neighbours, 'frame', 'frames')} placed by neighbours, not by matches" if by_neighbours else ""
+    )
+    return [f"raster      {shape.lines} lines of {shape.length} tiles, {way}{placed}"]
 
 
 def _errors(info: ProjectInfo) -> list[str]:

@@ -132,10 +132,13 @@ class Covariance:
         for first in range(0, loads.shape[2], LOADS_AT_ONCE):
             some = slice(first, first + LOADS_AT_ONCE)
             # A system may have a shared node after the frames.
-            work = np.zeros((factor.pattern.nodes, len(by_entry), loads[..., some].shape[2]))
-            combine(by_entry, loads[..., some], factor.pattern.place[: self.frames], work)
+            part = np.ascontiguousarray(loads[..., some])
+            work = np.zeros((factor.pattern.nodes, len(by_entry), part.shape[2]))
+            combine(by_entry, part, factor.pattern.place[: self.frames], work)
             factor.solve_ordered(work)
-            combine_back(by_entry, work, factor.pattern.place[: self.frames], moves[..., some])
+            moved = np.empty_like(part)
+            combine_back(by_entry, work, factor.pattern.place[: self.frames], moved)
+            moves[..., some] = moved
         return moves
 
     def expect(self, target: int, source: int) -> tuple[Homographies, NDArray[np.float64]]:

@@ -139,7 +139,7 @@ def are_possible(system: System, node_maps: Homographies) -> bool:
 
 def extrapolate(system: System, rows: Rowset, increments: NDArray[np.float64]) -> Rowset:
     """Return the rows after small increments of all nodes (n, f), to first order."""
-    (i, j), (before, after) = system.ends.T, system.step_ends.T
+    (i, j), (before, after) = np.ascontiguousarray(system.ends.T), np.ascontiguousarray(system.step_ends.T)
     residual = _add_moves(_add_moves(rows.residual, rows.by_i, i, increments), rows.by_j, j, increments)
     motion = rows.motion
     if len(motion):

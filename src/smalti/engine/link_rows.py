@@ -49,7 +49,9 @@ def linearise_links(
         if sharing[n]:
             _multiply(common, measured_back[n], left)
         else:
-            left[:] = measured_back[n]
+            for a in range(3):
+                for b in range(3):
+                    left[a, b] = measured_back[n, a, b]
         _multiply(left, relative, m)
         corner, size = m[2, 2], 0.0
         for a in range(3):

@@ -102,7 +102,9 @@ def _carry(
     rows, inner = (0, by_i.shape[1]), (0, by_i.shape[2])
     carried[:] = 0.0
     add_product(carried, 1, by_i, n, crossed, number, rows, inner)
-    carried[1] *= 2.0
+    for row in range(carried.shape[1]):
+        for a in range(carried.shape[2]):
+            carried[1, row, a] *= 2.0
     add_product(carried, 1, by_j, n, own, j, rows, inner)
     add_product(carried, 0, by_i, n, own, i, rows, inner)
 

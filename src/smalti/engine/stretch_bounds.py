@@ -210,8 +210,9 @@ def _bound(
             if _bound_in_target(
                 map_middle[target], map_half[target], map_deviation[target], there, deviation_in_b, bounds
             ):
-                deviation[source, target] = bounds[0]
-                distance[source, target] = bounds[1]
+                for k in range(2):
+                    deviation[source, target, k] = bounds[0, k]
+                    distance[source, target, k] = bounds[1, k]
     return deviation, distance
 
 

@@ -88,8 +88,9 @@ def spread_answers(answers: int, most_steps: int) -> list[int]:
 
 
 def _read_placements(project: Project, part: int) -> list[Placement]:
-    placements = project.placements
-    own = [placement for placement in placements if placement.part == part]
+    frames, placements = project.frames, project.placements
+    # Frames between keyframes move with them, and would only hide each other.
+    own = [one for one in placements if one.part == part and not frames[one.number].is_between]
     if not own:
         parts = len({placement.part for placement in placements})
         known = f"it has parts 0 to {parts - 1}" if parts else "nothing was placed"

@@ -127,6 +127,11 @@ class FrameMeasure:
     largest_change: float
 
     @property
+    def is_blank(self) -> bool:
+        """Whether the frame shows nothing, whatever the others show."""
+        return self.bright < _BLACK_BELOW or self.dark > _WHITE_ABOVE or self.bright - self.dark < _LEAST_SPREAD
+
+    @property
     def is_repeat(self) -> bool:
         """Whether the frame repeats the previous one, up to compression."""
         return self.change < _REPEAT_CHANGE and self.largest_change < _REPEAT_LARGEST_CHANGE

@@ -213,5 +213,7 @@ def _exponential(directions: NDArray[np.float64]) -> NDArray[np.float64]:
             for a in range(3):
                 for b in range(3):
                     work[a, b] = product[a, b]
-        result[n] = work
+        for a in range(3):
+            for b in range(3):
+                result[n, a, b] = work[a, b]
     return result

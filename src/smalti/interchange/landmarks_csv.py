@@ -71,7 +71,9 @@ def write_landmarks(path: Path, records: Iterable[Landmarks]) -> None:
     lines = [",".join(COLUMNS)]
     for record in sorted(records, key=lambda record: record.pair):
         numbers = np.hstack([record.points_i, record.points_j])
-        lines += [f"{record.pair.i},{record.pair.j}," + ",".join(f"{number:.3f}" for number in row) for row in numbers]
+        # One format for all rows of a pair: there may be a million.
+        row = f"{record.pair.i},{record.pair.j},%.3f,%.3f,%.3f,%.3f"
+        lines.append("\n".join([row] * len(numbers)) % tuple(numbers.ravel().tolist()))
     write_text(path, "\n".join(lines) + "\n")
 
 

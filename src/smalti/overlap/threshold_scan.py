@@ -13,8 +13,9 @@ from smalti.records import PairNumbers
 PAIRS_AT_ONCE = 1_000_000
 """Pairs of a batch: 24 MB, however many are wanted."""
 
-MOST_FRAMES_OF_A_MATRIX = 12_000
-"""Most frames for a matrix of all pairs in single precision: 576 MB."""
+MOST_FRAMES_OF_A_MATRIX = 6_000
+"""Most frames for a matrix of all pairs in single precision: 144 MB, and there may be four. Beyond, an index is hardly
+slower."""
 
 Batches = Iterator[tuple[PairNumbers, NDArray[np.float64]]]
 """Pairs (n, 2), i < j, and a number for each (n,)."""
@@ -74,6 +75,7 @@ def take(
     The entry of (i, j) is values[i - origin, j - origin].
     """
     size = max(PAIRS_AT_ONCE, int(np.diff(starts).max(initial=0)))
+    first, second = np.ascontiguousarray(first), np.ascontiguousarray(second)
     at, row = 0, -1
     while at < len(first):
         pairs, taken = np.empty((size, 2), dtype=np.int64), np.empty(size)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.active_loop import Reference, StopReason, StopRule, as_numbers
+from smalti.active_loop import BatchSize, Reference, StopReason, StopRule, as_numbers
 from smalti.agents.agent import Agent, ExpectingAgent, ask
 from smalti.answered_loop import AnsweredLoop
 from smalti.errors import ModelError
@@ -190,7 +190,8 @@ class PaperLoop(AnsweredLoop[AffineLink]):
         i, j = self.linear_mosaic[[pair.i, pair.j]]
         _, covariance = self.haralick.centre(pair.j, pair.i)
         largest = float(np.linalg.eigvalsh(covariance)[-1])
-        return Expectation(square(compose(invert(i), j)), float(np.sqrt(max(largest, 0.0))))
+        # The paper's agents say yes or no: whoever finds nothing has said no.
+        return Expectation(square(compose(invert(i), j)), float(np.sqrt(max(largest, 0.0))), overlap=0.0)
 
     def link_of(self, landmarks: Landmarks) -> AffineLink:
         """Condense landmarks to a link of the adjustment."""
@@ -214,7 +215,7 @@ class PaperLoop(AnsweredLoop[AffineLink]):
         known = self.known or self.__dict__.get("haralick") if links is self.links else None
         return replace(self, answers=answers, links=links, known=known)
 
-    def run(self, agent: Agent, batch: int = 1) -> Iterator[PaperLoop]:
+    def run(self, agent: Agent, batch: BatchSize = 1) -> Iterator[PaperLoop]:
         """Ask `agent` until there is a reason to stop; yield the state after every answer.
 
         It asks one question at a time, whatever the `batch`: the paper chooses each by all answers before it.

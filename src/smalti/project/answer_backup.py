@@ -45,6 +45,9 @@ class AnswerBackup:
         self._path = path
         self._lock = threading.Lock()
         self._has_looked = False  # for holes, which appear only where the power was lost
+        # The file's number and size after the last line that was added here, and the place and checksum of that line:
+        # while nobody else adds to the file, its end need not be read and parsed for every answer.
+        self._added: tuple[int, int, int, bytes] | None = None
 
     def last_place(self) -> int:
         """Return the place in the log of the last whole line, 0 if there is none, -1 if it is no entry."""
@@ -65,7 +68,10 @@ class AnswerBackup:
                 return
             with self._lock, self._opened() as file:
                 size = file.seek(0, os.SEEK_END) if self._has_looked else _find_hole(file)
-                end, place, checksum = _find_end(file, size)
+                if self._added is not None and self._added[:2] == (os.fstat(file.fileno()).st_ino, size):
+                    end, place, checksum = self._added[1:]
+                else:
+                    end, place, checksum = _find_end(file, size)
                 if place and not any(row[0] == place and row[-1] == checksum for row in rows_after(place - 1)[:1]):
                     place = -1
                 if place >= 0:
@@ -88,9 +94,12 @@ class AnswerBackup:
         if end == 0:
             file.write(_header_line(source()))
         for *row, checksum in rows:
+            assert isinstance(row[0], int)
             assert isinstance(checksum, bytes)
             file.write(row_line(row, checksum))
+            added = row[0], checksum
         file.flush()
+        self._added = os.fstat(file.fileno()).st_ino, file.tell(), *added
         if any(row[_AUTHOR] == Author.PERSON for row in rows):
             os.fsync(file.fileno())
         if end == 0:

@@ -19,7 +19,8 @@ from smalti.errors import OutputError
 from smalti.interchange.regular_files import kind_of
 from smalti.registration.keypoints import Keypoints
 
-FRAMES_IN_MEMORY = 1000
+BYTES_IN_MEMORY = 256_000_000
+"""Keypoints that stay in memory: of 1,800 small frames, or of 450 large ones."""
 
 
 class Cache:
@@ -32,6 +33,7 @@ class Cache:
         self.find_again: Callable[[int], Keypoints] | None = None
         """Finds the keypoints of a frame whose file is damaged or was deleted meanwhile."""
         self._keypoints: OrderedDict[int, Keypoints] = OrderedDict()
+        self._bytes = 0
 
     def has_keypoints(self, frame: int) -> bool:
         """Tell whether the keypoints of a frame are there."""
@@ -77,15 +79,19 @@ class Cache:
     def clear(self) -> None:
         """Delete everything."""
         self._keypoints.clear()
+        self._bytes = 0
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _keypoints_file(self, frame: int) -> Path:
         return self.folder / "keypoints" / f"{frame:06d}.npz"
 
     def _remember(self, frame: int, keypoints: Keypoints) -> None:
+        if frame in self._keypoints:
+            self._bytes -= _size(self._keypoints.pop(frame))
         self._keypoints[frame] = keypoints
-        if len(self._keypoints) > FRAMES_IN_MEMORY:
-            self._keypoints.popitem(last=False)
+        self._bytes += _size(keypoints)
+        while self._bytes > BYTES_IN_MEMORY and len(self._keypoints) > 2:  # a pair is always there
+            self._bytes -= _size(self._keypoints.popitem(last=False)[1])
 
     def _save(self, path: Path, **arrays: NDArray[Any]) -> None:
         # Renamed into place: a file that is there is whole.
@@ -125,6 +131,10 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
             return {name.removesuffix(".npy"): _read_array(archive.read(name)) for name in archive.namelist()}
     except (EOFError, RuntimeError, NotImplementedError, BadZipFile) as error:
         raise ValueError(str(error)) from None
+
+
+def _size(keypoints: Keypoints) -> int:
+    return keypoints.points.nbytes + keypoints.descriptors.nbytes + keypoints.strengths.nbytes
 
 
 def _read_array(content: bytes) -> NDArray[Any]:

@@ -50,6 +50,12 @@ class Database:
             except UnicodeDecodeError:  # SQLite quotes damaged names in what it says
                 raise _damaged(self.path) from None
 
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """Changes whenever somebody has written, here or in another process."""
+        with self._lock:
+            return int(self.read("PRAGMA data_version")[0][0]), self._connection.total_changes
+
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Let all that is read within be of one moment, whatever others write meanwhile."""

@@ -18,7 +18,13 @@ class Role(StrEnum):
     BRIDGE = "bridge"  # over a consecutive pair that failed
     CHECK = "check"  # over some frames at once, to measure the noise and hold the chain
     LOOP = "loop"  # suggested by the engine
+    NEAR = "near"  # surely overlaps, and is looked for near its expected place
     ASIDE = "aside"  # to place a frame that had been set aside
+
+    @property
+    def is_after_chain(self) -> bool:
+        """Whether answers in this role change the mosaic that the chain has made."""
+        return self in (Role.LOOP, Role.NEAR)
 
 
 class Act(StrEnum):
@@ -37,17 +43,30 @@ class LinkState(StrEnum):
     REJECTED = "rejected"  # contradicts the others, and is not used
 
 
+BETWEEN = "between keyframes"
+
+
 @dataclass(frozen=True, slots=True)
 class FrameEntry:
-    """A frame of the source; one with a reason was set aside."""
+    """A frame of the source; the engine uses those without a reason."""
 
     number: int
     label: str
-    reason: str = ""
+    reason: str = ""  # why it was set aside, or BETWEEN
+
+    @property
+    def is_between(self) -> bool:
+        """Whether the frame is good, but its keyframes stand for it."""
+        return self.reason == BETWEEN
+
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether the frame is not good enough."""
+        return bool(self.reason) and not self.is_between
 
 
 def number_usable(frames: Iterable[FrameEntry]) -> FrameNumbers:
-    """Return the engine numbers of the frames that were not set aside."""
+    """Return the engine numbers of the frames that it uses."""
     return FrameNumbers(tuple(frame.number for frame in frames if not frame.reason))
 
 
@@ -105,6 +124,7 @@ class History:
 
     entries: tuple[LogEntry, ...]
     answers: tuple[AnswerEntry, ...]  # in force, in the order of the log
+    attempts: tuple[AnswerEntry, ...]  # the same, and what the matcher could not tell before a person did
     undoable: LogEntry | None  # what undo would take back
     redoable: LogEntry | None  # what redo would bring again
 
@@ -124,7 +144,10 @@ class History:
                 undone.clear()
         standing = {entry.place for entry in done}
         acts = (entry for entry in entries if entry.place in standing or not is_by_person(entry))
-        return cls(entries, _in_force(acts), done[-1] if done else None, undone[-1] if undone else None)
+        attempts = _in_force(acts)
+        latest = {entry.answer.pair: entry for entry in attempts}
+        answers = tuple(entry for entry in attempts if latest[entry.answer.pair] is entry)
+        return cls(entries, answers, attempts, done[-1] if done else None, undone[-1] if undone else None)
 
     @property
     def revision(self) -> int:
@@ -160,10 +183,14 @@ def _take(stack: list[LogEntry], entry: LogEntry) -> LogEntry:
 
 
 def _in_force(acts: Iterable[LogEntry]) -> tuple[AnswerEntry, ...]:
-    answers: dict[Pair | None, AnswerEntry] = {}
+    """Return the answers in force. What the matcher could not tell stays beside a person's answer on the same pair."""
+    answers: dict[tuple[Pair | None, bool], AnswerEntry] = {}
     for entry in acts:
+        given = None if entry.answer is None else entry.answer.answer
         # Taken out first: a newer answer stands in the order where it was given, not where the older one was.
-        answers.pop(entry.pair, None)
-        if entry.answer is not None:
-            answers[entry.pair] = entry.answer
+        answers.pop((entry.pair, False), None)
+        if given is None or given.author is Author.MATCHER:
+            answers.pop((entry.pair, True), None)
+        if given is not None and entry.answer is not None:
+            answers[entry.pair, given.is_failure] = entry.answer
     return tuple(answers.values())

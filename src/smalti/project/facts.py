@@ -42,6 +42,7 @@ class Binding:
     mask: Text  # "auto", "none", or the path of an image
     seed: int
     matcher: Text  # the name of the user's own matcher, or "keypoints"
+    keyframes: Text = "auto"  # "all", or the share of the view that is new in the next one
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,17 @@ class FieldOfView(Fact):
 
 
 @dataclass(frozen=True, slots=True)
+class Keyframes(Fact):
+    """The keyframes of a video, and how the camera moved between them."""
+
+    NAME: ClassVar[str] = "keyframes"
+
+    share: float  # of the view that is new in the next one
+    why: tuple[tuple[Number, Text], ...]  # number and reason, in the order of the frames
+    tracks: str  # packed by `pack_tracks`
+
+
+@dataclass(frozen=True, slots=True)
 class RegistrationFacts(Fact):
     """How pairs are registered."""
 
@@ -122,6 +134,15 @@ class Noise:
 
 
 @dataclass(frozen=True, slots=True)
+class RasterShape:
+    """Tiles that a stage took line by line."""
+
+    lines: Number
+    length: Number  # tiles of a line
+    order: Literal["snake", "rows"]  # there and back, or all lines the same way
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome(Fact):
     """The numbers of the finished mosaic. Frames have their source numbers."""
 
@@ -144,6 +165,8 @@ class Outcome(Fact):
     error_bound_px: float | None  # None for the paper's method, like the next two
     ahead_px: dict[str, float] | None  # predicted error by the number of further answers
     worth_going_on: bool | None
+    raster: RasterShape | None = None  # None if the frames are none
+    by_neighbours: tuple[Number, ...] = ()  # tiles that lie where the raster has them, because nothing matches them
 
 
 F = TypeVar("F", bound=Fact)

@@ -14,9 +14,9 @@ from smalti.project.array_cache import read_arrays
 from smalti.project.database import BACKUP_NAME
 from smalti.project.facts import DeliveredDigests, SourceDigests, SourceFacts
 from smalti.project.project import Project
-from smalti.rendering.frame_survey import count_whole_records
+from smalti.rendering.frame_survey import is_whole
 
-SEALED = {".jpg", ".unreadable", ".z"}
+SEALED = {".jpg", ".png", ".unreadable", ".z"}
 """Cached files that end with their checksum."""
 
 
@@ -85,11 +85,11 @@ def _check_cache(folder: Path) -> Iterator[str]:
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.name.startswith("."):
             try:
-                is_whole = _is_whole(path)
+                whole = _is_whole(path)
             except OSError as error:
                 yield f"{path}: cannot be read ({error.strerror}); check the disk and the permissions"
                 continue
-            if not is_whole:
+            if not whole:
                 yield f"{path}: is damaged; it is computed again when it is needed"
 
 
@@ -105,10 +105,7 @@ def _is_whole(path: Path) -> bool:
     name, _, record = path.stem.rpartition("-")
     if path.suffix == ".bin" and name.startswith("survey-") and record.isdecimal():
         bytes_of_record = min(int(record[:9]), path.stat().st_size + 1)
-        # An interrupted rendering may end with half a record.
-        return bytes_of_record > CHECKSUM_BYTES and (
-            count_whole_records(path, bytes_of_record) == path.stat().st_size // bytes_of_record
-        )
+        return bytes_of_record > CHECKSUM_BYTES and is_whole(path, bytes_of_record)
     return True
 
 

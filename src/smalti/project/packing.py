@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import math
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import cv2
@@ -21,6 +21,7 @@ from smalti.geometry.linear_maps import square
 from smalti.interchange.checksums import row_checksum
 from smalti.project.entries import Act, AnswerEntry, FrameEntry, LinkEntry, LinkState, LogEntry, Placement, Role
 from smalti.records import Answer, Author, Landmarks, Pair, Verdict
+from smalti.registration.camera_tracking import Track
 
 Cell: TypeAlias = str | int | float | bytes | None
 """A value in a table."""
@@ -155,6 +156,27 @@ def unpack_mask(packed: str, width: int, height: int) -> NDArray[np.bool_]:
     if image is None or image.shape != (height, width):
         raise ValueError("a mask that cannot be read")
     return np.asarray(image) > 0
+
+
+def pack_tracks(tracks: Mapping[int, tuple[int, Track]]) -> str:
+    """Return the tracks of frames, by number, each with the keyframe that it is of, as text."""
+    rows = [
+        [number, of, track.sigma_px, track.gain, *track.anchor_from_frame.ravel()]
+        for number, (of, track) in sorted(tracks.items())
+    ]
+    return base64.b64encode(_pack(np.array(rows, dtype=np.float64))).decode()
+
+
+def unpack_tracks(packed: str, frames: int) -> dict[int, tuple[int, Track]]:
+    """Return the tracks of a text; raise ValueError if they are not those of so many frames."""
+    rows = np.frombuffer(base64.b64decode(packed, validate=True), dtype="<f8").reshape(-1, 13)
+    numbers = rows[:, :2]
+    ascending = len(rows) < 2 or bool(np.all(np.diff(numbers[:, 0]) > 0))
+    if not np.isfinite(rows).all() or not ascending or not np.array_equal(numbers, numbers.round()):
+        raise ValueError("tracks that are none")
+    if not np.all((numbers[:, 1] >= 0) & (numbers[:, 1] < numbers[:, 0]) & (numbers[:, 0] < frames)):
+        raise ValueError("tracks of other frames")
+    return {int(row[0]): (int(row[1]), Track(row[4:].reshape(3, 3), float(row[2]), float(row[3]))) for row in rows}
 
 
 def _pack_landmarks(landmarks: Landmarks) -> bytes:

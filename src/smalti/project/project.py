@@ -22,19 +22,24 @@ from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.georeference.georeferencing import Georeference, fit_georeference
 from smalti.georeference.positions import read_positions
+from smalti.interchange.atomic_files import naming
 from smalti.interchange.landmarks_csv import FrameSize, read_landmarks
 from smalti.interchange.regular_files import kind_of
+from smalti.interchange.transforms_json import PlacedBy
 from smalti.notebook_html import draw_card, say_answers, say_error, shrink
 from smalti.project.answer_store import FILE_NAME, Store
 from smalti.project.array_cache import Cache
 from smalti.project.database import is_writable
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
 from smalti.project.evaluation import Evaluation, evaluate
-from smalti.project.facts import Binding, FieldOfView, Outcome, RegistrationFacts, SourceFacts
-from smalti.project.packing import pack_mask, unpack_mask
-from smalti.project.project_info import ChainCounts, FrameCounts, LensNumbers, ProjectInfo
+from smalti.project.facts import Binding, FieldOfView, Keyframes, Outcome, RegistrationFacts, SourceFacts
+from smalti.project.packing import pack_mask, unpack_mask, unpack_tracks
+from smalti.project.project_info import ChainCounts, FrameCounts, LensNumbers, ProjectInfo, count_joined
 from smalti.project.project_lock import ProjectLock, make_folder
+from smalti.project.shown_frames import fill_gaps
 from smalti.records import Verdict
+from smalti.registration.camera_tracking import Track
+from smalti.rendering.frame_survey import Survey
 from smalti.rendering.mosaic import DEFAULT_MEMORY, Mosaic
 
 LARGEST_SHOWN_BYTES = 64_000_000
@@ -163,6 +168,21 @@ class Project:
         self.store.keep_fact(FieldOfView(None if mask is None else pack_mask(mask)))
 
     @property
+    def tracks(self) -> dict[int, tuple[int, Track]]:
+        """How the frames of a video were followed: from which good keyframe, and where each lies in it."""
+        keyframes, frames = self.store.fact(Keyframes), self.frames
+        if keyframes is None or not any(frame.is_between for frame in frames):
+            return {}
+        try:
+            found = unpack_tracks(keyframes.tracks, len(frames))
+            # Frames in a fog are alike, wherever they lie.
+            return {number: (key, track) for number, (key, track) in found.items() if not frames[key].is_set_aside}
+        except ValueError as error:
+            raise ProjectError(
+                f"{self.folder}: holds {error}; run the same smalti build command again in another folder"
+            ) from None
+
+    @property
     def is_finished(self) -> bool:
         """Whether the mosaic was computed by the answers that are in force."""
         outcome = self.store.fact(Outcome)
@@ -205,7 +225,9 @@ class Project:
             n for link in self.links if link.state is LinkState.REJECTED for n in (link.pair.i, link.pair.j)
         }
         return {
-            frame.number: frame.reason
+            frame.number: "its keyframes are not placed"
+            if frame.is_between
+            else frame.reason
             or ("its matches contradict each other" if frame.number in contradicted else "matches no other frame")
             for frame in self.frames
             if frame.number not in placed
@@ -213,12 +235,36 @@ class Project:
 
     @property
     def unconfirmed(self) -> set[int]:
-        """The frames that a single match, or several in a row, join to most of their mosaic: nothing checks these."""
+        """The frames that a single match, or several in a row, join to most of their mosaic: nothing checks these.
+
+        Tiles that lie where their neighbours say are not among them: no match places these.
+        """
         accepted = [(link.pair.i, link.pair.j) for link in self.links if link.state is LinkState.ACCEPTED]
         ends = np.array(accepted, dtype=np.int64).reshape(-1, 2)
         hanging = unconfirmed_frames(len(self.frames), ends)
-        hanging[np.setdiff1d(np.arange(len(self.frames)), ends)] = True  # placed beside a neighbour at last
-        return {placement.number for placement in self.placements if hanging[placement.number]}
+        frames, placed = self.frames, [placement.number for placement in self.placements]
+        used = np.array([number for number in placed if not frames[number].reason], dtype=np.int64)
+        tracks = self.tracks
+        for number in np.setdiff1d(placed, ends).tolist():
+            # Placed at last: between its keyframes, or beside a neighbour.
+            after = int(np.searchsorted(used, number))
+            beside = used[max(after - 1, 0) : after + 1]
+            hanging[number] = number not in tracks or not len(beside) or bool(hanging[beside].any())
+        hanging[list(self._by_neighbours)] = False
+        return {number for number in placed if hanging[number]}
+
+    @property
+    def how_placed(self) -> dict[int, PlacedBy]:
+        """What places each frame, if it is placed."""
+        how: dict[int, PlacedBy] = {
+            n: "keyframes" if frame.is_between else "matches" for n, frame in enumerate(self.frames)
+        }
+        return how | dict.fromkeys(self._by_neighbours, "neighbours")
+
+    @property
+    def _by_neighbours(self) -> frozenset[int]:
+        outcome = self.store.fact(Outcome)
+        return frozenset() if outcome is None else frozenset(outcome.by_neighbours)
 
     @property
     def parts(self) -> int:
@@ -230,29 +276,45 @@ class Project:
         """Whether files can be written in the folder; on read-only media they cannot."""
         return is_writable(self.folder / FILE_NAME)
 
+    @property
+    def _rendering_folder(self) -> Path:
+        return self.cache.folder / "rendering"
+
+    def survey(self) -> Survey:
+        """Return the reduced frames. Who reads the frames keeps them there, so that rendering need not read them."""
+        with naming(self._rendering_folder):
+            self._rendering_folder.mkdir(parents=True, exist_ok=True)
+        return Survey(self._rendering_folder, range(len(self.source)), self.width, self.height)
+
     def mosaic(
         self,
         part: int = 0,
         *,
+        all_frames: bool = False,
+        by_chain: bool = False,
         memory_bytes: int = DEFAULT_MEMORY,
         folder: Path | None = None,
         say: Callable[[str], None] = lambda message: None,
     ) -> Mosaic:
         """Return a mosaic, to be rendered; part 0 is the largest.
 
+        Of a video with keyframes it has these, and others only where no keyframe shows a place. `all_frames` are for
+        blends that average, which profit from more of them. `by_chain` draws the same frames where the chain alone has
+        them.
         Working files go to `folder`, by default to the project's cache, or where that cannot be written to the
         system's folder of temporary files. `say` is told of damaged ones.
         """
         if folder is None and self.is_writable:
-            folder = self.cache.folder / "rendering"
+            folder = self._rendering_folder
         placed = [placement for placement in self.placements if placement.part == part]
         if not placed:
             parts = self.parts
             known = f"it has parts 0 to {parts - 1}" if parts else "nothing was placed, build it first"
             raise ProjectError(f"{self.folder}: has no mosaic of part {part}; {known}")
+        placed = self._shown(placed, all_frames)
         return Mosaic(
             self.source,
-            {placement.number: placement.final for placement in placed},
+            {placement.number: placement.chain if by_chain else placement.final for placement in placed},
             self.width,
             self.height,
             self.mask,
@@ -262,6 +324,16 @@ class Project:
             folder=folder,
             say=say,
         )
+
+    def _shown(self, placed: list[Placement], all_frames: bool) -> list[Placement]:
+        frames = self.frames
+        if not any(frame.is_between for frame in frames):
+            return placed
+        chosen = {
+            p.number for p in placed if not (frame := frames[p.number]).reason or (all_frames and frame.is_between)
+        }
+        chosen |= fill_gaps({p.number: p.final for p in placed}, chosen, self.lens, self.mask)
+        return [placement for placement in placed if placement.number in chosen]
 
     def georeference(self, positions: str | Path, part: int = 0) -> Georeference:
         """Return where a mosaic lies in the world, by a table of where its frames were taken."""
@@ -282,11 +354,10 @@ class Project:
         )
         if not records:
             raise TableError(f"{path}: holds no landmarks; give a row for each")
+        last = len(self.frames) - 1
         for record in records:
-            if record.pair.j >= len(self.frames):
-                raise ProjectError(
-                    f"{path}: names frame {record.pair.j}, but the project has only frames 0 to {len(self.frames) - 1}"
-                )
+            if record.pair.j > last:
+                raise ProjectError(f"{path}: names frame {record.pair.j}, but the project has only frames 0 to {last}")
         return evaluate(self.placements, records, self.lens)
 
     def info(self) -> ProjectInfo:
@@ -294,7 +365,13 @@ class Project:
         frames, answers, links = self.frames, self.answers, self.links
         loop = [entry for entry in answers if entry.role is Role.LOOP]
         verdicts = Counter(entry.answer.verdict for entry in loop)
+        placed, parts = len(self.placements), self.parts
         accepted = {entry.pair for entry in links if entry.state is LinkState.ACCEPTED}
+        outcome = self.store.fact(Outcome)
+        if outcome is None and not placed:
+            # No mosaic was finished: what the answers so far join.
+            accepted = {entry.answer.pair for entry in answers if entry.answer.verdict is Verdict.YES}
+            placed, parts = count_joined(accepted)
         roles = Counter(entry.role for entry in answers if entry.answer.pair in accepted)
         registration = self.store.fact(RegistrationFacts)
         info = ProjectInfo(
@@ -302,11 +379,12 @@ class Project:
             source=self.source_facts.location,
             frames=FrameCounts(
                 read=len(frames),
-                placed=len(self.placements),
-                set_aside=sum(bool(frame.reason) for frame in frames),
-                not_placed=len(self.not_placed) if self.placements else len(frames),
+                placed=placed,
+                keyframes=sum(not frame.reason for frame in frames) if any(one.is_between for one in frames) else None,
+                set_aside=sum(frame.is_set_aside for frame in frames),
+                not_placed=len(frames) - placed,
             ),
-            parts=self.parts,
+            parts=parts,
             chain=ChainCounts(links=roles[Role.CHAIN], bridges=roles[Role.BRIDGE], checks=roles[Role.CHECK]),
             asked=len(loop),
             yes=verdicts[Verdict.YES],
@@ -314,16 +392,18 @@ class Project:
             unsure=verdicts[Verdict.UNSURE],
             rejected=sum(entry.state is LinkState.REJECTED for entry in links),
             unconfirmed=len(self.unconfirmed),
-            attempts=len(answers),
+            attempts=sum(entry.role is not Role.NEAR for entry in answers),
+            matched_near=sum(entry.role is Role.NEAR for entry in answers),
             lens=self._describe_lens(),
             registered_by=None if registration is None else registration.method,
             seconds={name: round(seconds, 2) for name, seconds in self.store.stages().items()},
         )
-        outcome = self.store.fact(Outcome)
         if outcome is None:
             return info
         return replace(
             info,
+            frames=replace(info.frames, by_neighbours=len(outcome.by_neighbours)),
+            raster=outcome.raster,
             predicted_error_px=outcome.predicted_error_px,
             error_bound_px=outcome.error_bound_px,
             ahead_px=outcome.ahead_px,

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from smalti.project.facts import Noise
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from smalti.project.facts import Noise, RasterShape
+from smalti.records import Pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +21,8 @@ class FrameCounts:
     placed: int
     set_aside: int
     not_placed: int
+    keyframes: int | None = None  # None if all frames are used
+    by_neighbours: int = 0  # of those placed: no match of their own places them
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +59,10 @@ class ProjectInfo:
     rejected: int  # links
     unconfirmed: int  # frames
     attempts: int  # pairs that were matched or answered, the chain included
+    matched_near: int  # pairs that surely overlap, matched near their expected place; not among the attempts
     lens: LensNumbers | None
     registered_by: str | None
+    raster: RasterShape | None = None
     predicted_error_px: float | None = None
     error_bound_px: float | None = None
     ahead_px: dict[str, float] | None = None
@@ -65,6 +75,22 @@ class ProjectInfo:
     stopped: str | None = None
     seconds: dict[str, float]  # by stage
 
+    @property
+    def is_provisional(self) -> bool:
+        """Whether no mosaic was finished yet: frames, parts and chain are those that the answers so far join."""
+        return self.stopped is None
+
     def as_json(self) -> dict[str, object]:
         """Return the numbers as `smalti info --json` prints them."""
         return asdict(self)
+
+
+def count_joined(pairs: Iterable[Pair]) -> tuple[int, int]:
+    """Return how many frames pairs join, and into how many parts."""
+    ends = np.array([(pair.i, pair.j) for pair in pairs], dtype=np.int64).reshape(-1, 2)
+    frames, numbers = np.unique(ends, return_inverse=True)
+    if not len(frames):
+        return 0, 0
+    i, j = numbers.reshape(-1, 2).T
+    graph = coo_array((np.ones(len(ends)), (i, j)), shape=(len(frames), len(frames)))
+    return len(frames), int(connected_components(graph, directed=False)[0])

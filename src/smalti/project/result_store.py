@@ -1,4 +1,4 @@
-"""Facts and results in a project's file. Every record has a checksum, which is compared whenever it is read.
+"""Facts and results in a project's file. Every record has a checksum, which is compared when it is read from the file.
 
 What is damaged is named. All but the source can be computed again, and is discarded when somebody opens the file to
 write.
@@ -46,6 +46,7 @@ class ResultStore:
         """What was damaged and is computed again, one line each."""
         self._database = database
         self._frame_count = 0  # until it is known
+        self._tables: dict[str, tuple[tuple[int, int], list[Any]]] = {}  # as last read, and when
 
     def fact(self, kind: type[F]) -> F | None:
         """Return the fact of a kind, None if it was not kept yet."""
@@ -180,8 +181,11 @@ class ResultStore:
         return self._frame_count
 
     def _read_table(self, table: str, unpack: Callable[[list[tuple[Any, ...]]], list[T]]) -> list[T]:
-        """Return the rows of a table that is written all at once."""
+        """Return the rows of a table that is written all at once. They stay in memory until somebody writes."""
         with self._database.reading():
+            stamp = self._database.stamp
+            if self._tables.get(table, (None,))[0] == stamp:
+                return list(self._tables[table][1])
             rows = self._database.read(f"SELECT * FROM {table} ORDER BY {CHECKED_TABLES[table]}")
             digests = []
             if self.has_checksums:
@@ -189,9 +193,11 @@ class ResultStore:
         try:
             if self.has_checksums and (rows or digests) and digests != [(table_digest(table, rows),)]:
                 raise ValueError("another digest")
-            return unpack(rows)
+            unpacked = unpack(rows)
         except (ValueError, TypeError):
             raise self._database.damaged(_WHAT[table], again=True) from None
+        self._tables[table] = (stamp, unpacked)
+        return list(unpacked)
 
 
 def _problem_of(read: Callable[[], object]) -> str | None:

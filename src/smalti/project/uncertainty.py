@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,12 +33,13 @@ class Uncertainty:
 
     @classmethod
     def of(
-        cls, project: Project, part: int = 0, relative_to: int | None = None, *, state: FinishedState | None = None
+        cls, project: Project, part: int = 0, relative_to: int | None = None, *, mosaics: FinishedMosaics | None = None
     ) -> Uncertainty:
         """Compute it for a finished project, relative to a frame, by default to the one whose pixels are the mosaic's.
 
-        A frame that was set aside is known as the one beside which it was laid. Who asks more than once may keep the
-        project's `state`.
+        A frame that the engine does not use is known as the one beside which it was laid, or as the nearest keyframe.
+        A tile that lies where its neighbours say is known as well as these say. Who has the project's `mosaics` gives
+        them; otherwise they are computed again.
         """
         placed = {placement.number: placement for placement in project.placements if placement.part == part}
         if not placed:
@@ -53,18 +54,28 @@ class Uncertainty:
         if project.outcome.method == "paper" and relative_to == project.outcome.references[part]:
             # Haralick's covariance of the centres is kept; what is known of other points is not.
             return cls(part, relative_to, {n: _constant(one.sigma_px) for n, one in placed.items()}, project.lens)
-        state = state_of(project) if state is None else state
-        numbers = state.numbers
-        beside = {}
-        for answer in state.asides:
+        by_neighbours = set(project.outcome.by_neighbours)
+        if relative_to in by_neighbours:
+            raise ProjectError(
+                f"{project.folder}: no match places frame {relative_to}, it lies where its neighbours say; name another"
+            )
+        mosaics = state_of(project).mosaics if mosaics is None else mosaics
+        numbers = mosaics.numbers
+        beside = _nearest(numbers, placed)
+        for answer in mosaics.asides:
             if answer.landmarks is not None:
                 one, other = answer.pair.i, answer.pair.j
                 beside[one if one not in numbers else other] = other if one not in numbers else one
         nearest = beside.get(relative_to, relative_to)
         forms = _in_pixels(
-            state.final.conservative_covariance.spread_relative_to(numbers.in_engine(nearest)), project.outline
+            mosaics.final.conservative_covariance.spread_relative_to(numbers.in_engine(nearest)), project.outline
         )
-        spread = {number: forms[numbers.in_engine(beside.get(number, number))] for number in sorted(placed)}
+        spread = {
+            number: _constant(placed[number].sigma_px)
+            if number in by_neighbours
+            else forms[numbers.in_engine(beside.get(number, number))]
+            for number in sorted(placed)
+        }
         return cls(part, relative_to, spread, project.lens)
 
     def at(self, number: int, points: Points) -> NDArray[np.float64]:
@@ -75,6 +86,18 @@ class Uncertainty:
         terms = np.column_stack([np.ones_like(x), x, y, x * x, x * y, y * y])
         variance: NDArray[np.float64] = np.sum(terms @ self.spread[number] * terms, axis=1)
         return np.sqrt(np.maximum(variance, 0.0))  # to rounding, a place that is known has any sign
+
+
+def _nearest(numbers: FrameNumbers, placed: Collection[int]) -> dict[int, int]:
+    """Return the nearest placed frame that the engine knows, for every one that it does not know."""
+    known = np.array([number for number in numbers if number in placed])
+    others = [number for number in sorted(placed) if number not in numbers]
+    if not len(known):
+        return {}
+    after = np.searchsorted(known, others)
+    before, after = np.maximum(after - 1, 0), np.minimum(after, len(known) - 1)
+    nearer = np.where(others - known[before] <= known[after] - others, before, after)
+    return dict(zip(others, known[nearer].tolist(), strict=True))
 
 
 def _constant(sigma_px: float) -> NDArray[np.float64]:
@@ -98,6 +121,15 @@ def _in_pixels(forms: NDArray[np.float64], outline: Outline) -> NDArray[np.float
     return np.asarray(terms.T @ forms @ terms)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FinishedMosaics:
+    """The finished mosaics, in the numbers of the engine."""
+
+    numbers: FrameNumbers
+    final: Estimate
+    asides: tuple[Answer, ...]  # of frames that were set aside, in the numbers of the source
+
+
 @dataclass(frozen=True, eq=False)
 class FinishedState:
     """The chain alone, and what was answered since, in the numbers of the engine."""
@@ -113,9 +145,9 @@ class FinishedState:
         return self.start.replay(self.answers)
 
     @cached_property
-    def final(self) -> Estimate:
+    def mosaics(self) -> FinishedMosaics:
         """The finished mosaics."""
-        return final_estimate(self.loop.estimate)
+        return FinishedMosaics(self.numbers, final_estimate(self.loop.estimate), self.asides)
 
 
 def state_of(project: Project) -> FinishedState:
@@ -136,7 +168,7 @@ def state_of(project: Project) -> FinishedState:
             asides.append(entry.answer)
         elif numbers.knows(pair) and (pair in counted or entry.answer.landmarks is None):
             answer = entry.answer.of_pair(numbers.pair_in_engine(pair))
-            if entry.role is Role.LOOP:
+            if entry.role.is_after_chain:
                 answers.append(answer)
             elif answer.landmarks is not None:
                 chain.append(answer.landmarks)

@@ -39,7 +39,7 @@ def write_undistorted_frames(
     picture_from_frame = invert_homographies(frame_from_picture)
     size = (undistortion.width, undistortion.height)
     names = {placement.number: f"frames/{placement.number:06d}.png" for placement in placements}
-    unconfirmed = project.unconfirmed
+    how_placed, unconfirmed = project.how_placed, project.unconfirmed
     with replacing_folder(folder) as part:
         with naming(folder):
             (part / "frames").mkdir()
@@ -57,6 +57,7 @@ def write_undistorted_frames(
                     picture_from_frame @ placement.final @ frame_from_picture,
                     placement.sigma_px,
                     placement.number not in unconfirmed,
+                    how_placed[placement.number],
                 )
                 for placement in placements
             ],

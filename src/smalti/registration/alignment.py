@@ -207,9 +207,11 @@ def _sum_tiles(template: Planes, warped: Planes, tightness: float, per_unit: flo
     weights, responses, both = np.empty((3, inner), np.float32)
     for y in range(1, height - 1):
         in_template, in_warped = template[3, y, 1:-1], warped[3, y, 1:-1]
+        seen = np.float32(0)
         for x in range(inner):
             both[x] = in_template[x] * in_warped[x]
-        if both.max() == 0:
+            seen += both[x]
+        if seen == 0:
             continue
         products[:] = 0
         weights[:] = 0

@@ -76,7 +76,7 @@ def register(
     expected: Sequence[Expectation],
     settings: DenseSettings | None = None,
 ) -> Answer:
-    """Answer yes with landmarks of a map near one of the expected ones, or no with the reason.
+    """Answer yes with landmarks of a map near one of the expected ones, or "cannot tell" with the reason.
 
     Implausible expectations are skipped: between parts that only a guess joins, any map may come out. If none is left,
     all relative positions are searched.
@@ -89,32 +89,34 @@ def register(
     needed = f"{settings.least_shared:.0%} of a field of view"
     found = descend(in_i, in_j, possible, settings.least_shared)
     if found is None:
-        return Answer.no(pair, f"near the expected place the frames share less than {needed}")
+        return Answer.unsure(pair, f"near the expected place the frames share less than {needed}")
     excess = found.likeness.excess
     if found.level > 0 or not excess >= settings.least_excess:
-        return Answer.no(pair, f"the frames are hardly more similar than by chance ({excess:.1f} standard deviations)")
+        return Answer.unsure(
+            pair, f"the frames are hardly more similar than by chance ({excess:.1f} standard deviations)"
+        )
     likeness = found.likeness.correlation
     if not likeness >= settings.least_likeness:
-        return Answer.no(pair, f"the similarity is only {likeness:.2f}, {settings.least_likeness:.2f} needed")
+        return Answer.unsure(pair, f"the similarity is only {likeness:.2f}, {settings.least_likeness:.2f} needed")
     fit = found.fit
     overlap = (fit.template[3] * fit.warped[3]) > 0
     shared = overlap.sum() / min(np.count_nonzero(frame.levels[0][..., 3]) for frame in (in_i, in_j))
     if shared < settings.least_shared:
-        return Answer.no(pair, f"the frames share {shared:.0%}, less than {needed}")
+        return Answer.unsure(pair, f"the frames share {shared:.0%}, less than {needed}")
     points_j = _spread_points(overlap)
     if len(points_j) < FEWEST:
-        return Answer.no(pair, f"the frames share {shared:.0%} of a field of view, in a strip too narrow for a map")
+        return Answer.unsure(pair, f"the frames share {shared:.0%} of a field of view, in a strip too narrow for a map")
     fault = find_fault(fit.i_from_j, points_j, settings.plausible)
     if fault:
-        return Answer.no(pair, f"the most similar position needs a map that {fault}")
+        return Answer.unsure(pair, f"the most similar position needs a map that {fault}")
     sigmas = estimate_sigmas(fit, points_j)
     sigma = math.sqrt(float(np.mean(sigmas**2)))
     if not sigma <= settings.largest_sigma_px:
-        return Answer.no(pair, f"the map is known only to {sigma:.1f} px, {settings.largest_sigma_px:.1f} needed")
+        return Answer.unsure(pair, f"the map is known only to {sigma:.1f} px, {settings.largest_sigma_px:.1f} needed")
     disagreement = _disagree(in_i, in_j, fit.i_from_j, points_j)
     if not disagreement <= settings.largest_disagreement_px:
         allowed = f"{settings.largest_disagreement_px:.1f} allowed"
-        return Answer.no(pair, f"the maps in the two directions disagree by {disagreement:.1f} px, {allowed}")
+        return Answer.unsure(pair, f"the maps in the two directions disagree by {disagreement:.1f} px, {allowed}")
     shares = share_information(fit, points_j, sigmas)
     landmarks = Landmarks(pair, apply_map(fit.i_from_j, points_j), points_j, shares)
     return Answer.yes(landmarks, f"similarity {likeness:.2f}, {excess:.0f} standard deviations above chance")

@@ -49,13 +49,13 @@ class _Consensus:
 
 
 def fit_matches(pair: Pair, points_i: Points, points_j: Points, outline: Outline, settings: FitSettings) -> Answer:
-    """Answer yes with the matches (n, 2) that agree on a map, or no with the reason.
+    """Answer yes with the matches (n, 2) that agree on a map, or "cannot tell" with the reason.
 
     The map is affine, or a homography if that has clearly more inliers. It is estimated robustly in each direction. The
     two estimates must agree, and be plausible for a camera over a flat scene.
     """
     if len(points_i) < settings.least_inliers:
-        return Answer.no(pair, f"{len(points_i)} matches, {settings.least_inliers} needed")
+        return Answer.unsure(pair, f"{len(points_i)} matches, {settings.least_inliers} needed")
     affine = _estimate_both_ways(_robust_affine, points_i, points_j, settings)
     affine_inliers = 0 if affine is None else int(affine.inliers.sum())
     found, rejection = affine, _rejection(affine, points_i, points_j, outline, settings)
@@ -66,11 +66,11 @@ def fit_matches(pair: Pair, points_i: Points, points_j: Points, outline: Outline
             if rejection or not homography_rejection:
                 found, rejection = homography, homography_rejection
     if rejection or found is None:
-        return Answer.no(pair, rejection)
+        return Answer.unsure(pair, rejection)
     inliers = found.inliers
     landmarks = Landmarks(pair, points_i[inliers], points_j[inliers])
     if not landmarks.determine_affine:
-        return Answer.no(pair, f"{inliers.sum()} matches agree, but lie on one line")
+        return Answer.unsure(pair, f"{inliers.sum()} matches agree, but lie on one line")
     return Answer.yes(landmarks, f"{inliers.sum()} of {len(points_i)} matches agree")
 
 

@@ -179,7 +179,10 @@ class FramePyramid:
         images = [np.ascontiguousarray(base)]
         while len(images) < levels and min(images[-1].shape[:2]) > 1:
             images.append(np.asarray(cv2.pyrDown(images[-1]), dtype=np.uint8))
-        return cls(tuple(images), frame_size)
+        views = tuple(image.view() for image in images)
+        for view in views:
+            view.setflags(write=False)  # as frames are: kernels are compiled for one kind of array
+        return cls(views, frame_size)
 
     def frame_from_level(self, level: int) -> NDArray[np.float64]:
         """Return (3, 3): from pixels of a level to pixels of the frame."""

@@ -1,12 +1,12 @@
-"""Read every frame once and store it reduced; find pairs of frames that show the same part of the scene."""
+"""Reduce every frame once and store it; find pairs of frames that show the same part of the scene."""
 
 from __future__ import annotations
 
-import hashlib
+import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import cv2
 import numpy as np
@@ -27,20 +27,20 @@ SHARPNESS = 3
 
 
 class Survey:
-    """Reduced frames in a file, four bytes a cell: red, green, blue, amount of fine detail; then a checksum.
+    """Reduced frames in a file, by frame number. Four bytes a cell: red, green, blue, amount of fine detail.
 
-    The file grows frame by frame. Frames that an interrupted run has stored are not read again, unless they are
-    damaged.
+    Each frame is a record with a checksum behind it, or zeros if it was not read yet. So whoever decodes a frame for
+    another purpose can keep it here, and an interrupted run goes on.
     """
 
-    def __init__(self, folder: Path, numbers: list[int], width: int, height: int) -> None:
+    def __init__(self, folder: Path, numbers: Sequence[int], width: int, height: int) -> None:
+        """Take the frame numbers by index. The folder belongs to the frames of one source."""
         self.width, self.height = width, height
         self.cell = cell_of(width, height)
         """Side of a cell in frame pixels."""
         self.columns, self.rows = -(-width // self.cell), -(-height // self.cell)
-        chosen = hashlib.sha256(repr((numbers, width, height, self.cell, CHECKSUM_BYTES)).encode()).hexdigest()[:16]
         # The size of a record is in the name, so that whoever looks for damage needs nothing else.
-        self._path = folder / f"survey-{chosen}-{self._record}.bin"
+        self._path = folder / f"survey-{width}x{height}-{self._record}.bin"
         self._numbers = numbers
 
     @property
@@ -53,36 +53,43 @@ class Survey:
         on_frame: Callable[[], None] = lambda: None,
         say: Callable[[str], None] = lambda message: None,
     ) -> None:
-        """Read and reduce the frames that are not yet stored. A damaged one and those after it are read again."""
-        with naming(self._path):
-            stored = self._path.stat().st_size // self._record if self._path.exists() else 0
-            stored = min(stored, len(self._numbers))
-            done = count_whole_records(self._path, self._record) if stored else 0
-        if done < stored:
-            say(f"{self._path}: is damaged; frames are read again")
-        done = min(done, stored)
-        for _ in range(done):
+        """Read and reduce the frames that are not stored, or damaged."""
+        missing = self._find_missing(say)
+        for _ in range(len(self._numbers) - len(missing)):
             on_frame()
+        for number, frame in read_exactly(frames, missing, (self.height, self.width, 3)):
+            self.keep(number, frame)
+            on_frame()
+
+    def keep(self, number: int, frame: NDArray[np.uint8]) -> None:
+        """Reduce and store a frame (h, w, 3). Several threads may do so at once."""
+        reduced = self.reduce(frame).tobytes()
+        record = np.frombuffer(reduced + checksum_of(reduced), dtype=np.uint8)
         with naming(self._path):
-            file = self._path.open("r+b" if done else "wb", buffering=0)
-        with file:
-            # An interruption may have left half a frame.
-            file.truncate(done * self._record)
-            file.seek(done * self._record)
-            for _, frame in read_exactly(frames, self._numbers[done:], (self.height, self.width, 3)):
-                with naming(self._path):
-                    reduced = self.reduce(frame).tobytes()
-                    record = np.frombuffer(reduced + checksum_of(reduced), dtype=np.uint8)
-                    write_all(file.fileno(), record, file.tell())
-                    file.seek(0, os.SEEK_END)
-                on_frame()
+            file = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o666)
+            try:
+                write_all(file, record, number * self._record)
+            finally:
+                os.close(file)
+
+    def _find_missing(self, say: Callable[[str], None]) -> list[int]:
+        """Return the frame numbers whose records are not there, or damaged."""
+        with naming(self._path):
+            if not self._path.exists():
+                return list(self._numbers)
+            with self._path.open("rb") as file:
+                states = [_state_of(_read_record(file, number, self._record), self._record) for number in self._numbers]
+            missing = [number for number, state in zip(self._numbers, states, strict=True) if state != "whole"]
+        if "damaged" in states:
+            say(f"{self._path}: is damaged; frames are read again")
+        return missing
 
     def frames(self, indices: NDArray[np.int64] | list[int]) -> NDArray[np.uint8]:
         """Return (n, rows, columns, 4) of the frames with these indices."""
         found = np.empty((len(indices), self.rows, self.columns, 4), dtype=np.uint8)
         with self._path.open("rb") as file:
             for n, index in enumerate(indices):
-                os.preadv(file.fileno(), [found[n].data.cast("B")], int(index) * self._record)
+                os.preadv(file.fileno(), [found[n].data.cast("B")], self._numbers[index] * self._record)
         return found
 
     def reduce(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -109,15 +116,24 @@ class Survey:
         return np.array([[step, 0.0, shift], [0.0, step, shift], [0.0, 0.0, 1.0]])
 
 
-def count_whole_records(path: Path, record: int) -> int:
-    """Return how many records of that many bytes, from the first on, are as they were written."""
-    count = 0
+def is_whole(path: Path, record: int) -> bool:
+    """Tell whether all records of that many bytes are as they were written. The last one may be half a record."""
     with path.open("rb") as file:
-        while len(stored := file.read(record)) == record:
-            if stored[-CHECKSUM_BYTES:] != checksum_of(stored[:-CHECKSUM_BYTES]):
-                break
-            count += 1
-    return count
+        while stored := file.read(record):
+            if _state_of(stored, record) == "damaged":
+                return False
+    return True
+
+
+def _read_record(file: io.BufferedReader, number: int, record: int) -> bytes:
+    return os.pread(file.fileno(), record, number * record)
+
+
+def _state_of(stored: bytes, record: int) -> Literal["whole", "missing", "damaged"]:
+    """Judge a record. One that an interrupted run has left is too short."""
+    if len(stored) < record or stored == bytes(record):
+        return "missing"
+    return "whole" if stored[-CHECKSUM_BYTES:] == checksum_of(stored[:-CHECKSUM_BYTES]) else "damaged"
 
 
 def cell_of(width: int, height: int) -> int:

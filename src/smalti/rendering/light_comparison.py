@@ -77,39 +77,37 @@ def compare(
     `valid` (rows, columns) marks the valid cells of the survey.
     """
     read = lru_cache(CACHED_FRAMES)(lambda index: survey.frames([index])[0])
-    grids = [_grid(valid, step) for step in _steps(survey)]
+    # Read between cells in both frames. Reading there smooths, and a frame that is smoothed more looks darker.
+    grids = [_grid(valid, step) + 0.5 for step in _steps(survey)]
     cell_from_frame = survey.cell_from_frame
     frame_from_cell = invert_homographies(cell_from_frame)
     cell_from_mosaic = cell_from_frame @ invert_homographies(mosaic_from_frame)
     mosaic_from_cell = mosaic_from_frame @ frame_from_cell
     lens = _in_cells(lens, cell_from_frame)
+    straight_grids = [lens.undistort(grid) for grid in grids]
     found: list[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]] = []
     most = max(FEWEST_POINTS, MOST_POINTS // max(len(pairs), 1))
     for pair in pairs:
         i, j = pair
-        for cells in grids:
-            # Read between cells in both frames. Reading there smooths, and a frame that is smoothed more looks darker.
-            in_i = cells + 0.5
-            in_j = lens.distort(project_points(cell_from_mosaic[j] @ mosaic_from_cell[i], lens.undistort(in_i)))
-            values = np.empty((len(cells), 2, 4))
-            inside = _read_valid(read(int(i)), valid, in_i, values[:, 0])
-            inside &= _read_valid(read(int(j)), valid, in_j, values[:, 1])
-            colours = values[:, :, :3]
-            good = inside & (colours.min(axis=(1, 2)) >= DARKEST) & (colours.max(axis=(1, 2)) <= BRIGHTEST)
+        for in_i, straight in zip(grids, straight_grids, strict=True):
+            in_j = lens.distort(project_points(cell_from_mosaic[j] @ mosaic_from_cell[i], straight))
+            values = np.empty((len(in_i), 2, 4))
+            good = _read_both(read(int(i)), read(int(j)), valid, in_i, in_j, values)
             # Frames that share only a strip are compared on a finer grid.
-            if good.sum() >= ENOUGH_POINTS or cells is grids[-1]:
+            if np.count_nonzero(good) >= ENOUGH_POINTS or in_i is grids[-1]:
                 break
         kept = np.flatnonzero(good)
+        if len(kept) > most:
+            kept = kept[np.linspace(0, len(kept) - 1, most).round().astype(int)]
         if len(kept):
-            kept = kept[np.linspace(0, len(kept) - 1, min(most, len(kept))).round().astype(int)]
-            both = np.stack([in_i[kept], in_j[kept]], axis=1)
-            found.append((np.broadcast_to(pair, (len(both), 2)), project_points(frame_from_cell, both), values[kept]))
+            cells = np.stack([in_i[kept], in_j[kept]], axis=1)
+            found.append((np.broadcast_to(pair, (len(kept), 2)), cells, values[kept]))
     if not found:
         return Comparison(np.empty((0, 2), np.int64), np.empty((0, 2, 2)), np.empty((0, 2, 4)))
-    all_pairs, points, values = (np.concatenate(part) for part in zip(*found, strict=True))
+    all_pairs, cells, values = (np.concatenate(part) for part in zip(*found, strict=True))
     # Sharpness plus 1, because the logarithm of 0 is infinite and a featureless cell has sharpness 0.
     values[:, :, 3] += 1.0
-    return Comparison(all_pairs, points, np.log(values))
+    return Comparison(all_pairs, project_points(frame_from_cell, cells), np.log(values))
 
 
 def _in_cells(lens: Lens, cell_from_frame: NDArray[np.float64]) -> Lens:
@@ -150,18 +148,42 @@ def valid_cells(mask: NDArray[np.bool_], survey: Survey) -> NDArray[np.bool_]:
 
 
 @compiled
-def _read_valid(
-    image: NDArray[np.uint8], valid: NDArray[np.bool_], points: NDArray[np.float64], values: NDArray[np.float64]
+def _read_both(
+    image_i: NDArray[np.uint8],
+    image_j: NDArray[np.uint8],
+    valid: NDArray[np.bool_],
+    in_i: NDArray[np.float64],
+    in_j: NDArray[np.float64],
+    values: NDArray[np.float64],
 ) -> NDArray[np.bool_]:
-    """Fill `values` (n, 4) with the image at points (n, 2), linearly. Return which points lie among valid cells."""
-    inside = np.zeros(len(points), dtype=np.bool_)
-    for n in range(len(points)):
-        x, y = points[n, 0], points[n, 1]
-        if not (0 <= x < image.shape[1] - 1 and 0 <= y < image.shape[0] - 1):
+    """Fill `values` (n, 2, 4) with two images at points (n, 2) of each, linearly.
+
+    Return (n,): which points lie among valid cells of both, and are neither too dark nor too bright in any.
+    """
+    good = np.zeros(len(in_i), dtype=np.bool_)
+    for n in range(len(in_i)):
+        if not (
+            _read_valid(image_i, valid, in_i[n], values[n, 0]) and _read_valid(image_j, valid, in_j[n], values[n, 1])
+        ):
             continue
-        column, row = int(x), int(y)
-        if not (valid[row, column] and valid[row + 1, column + 1]):
-            continue
-        inside[n] = True
-        look_up(image, x, y, values[n])
-    return inside
+        good[n] = True
+        for side in range(2):
+            for channel in range(3):
+                if not DARKEST <= values[n, side, channel] <= BRIGHTEST:
+                    good[n] = False
+    return good
+
+
+@compiled
+def _read_valid(
+    image: NDArray[np.uint8], valid: NDArray[np.bool_], point: NDArray[np.float64], values: NDArray[np.float64]
+) -> bool:
+    """Fill `values` (4,) with the image at a point (2,), linearly, and tell whether it lies among valid cells."""
+    x, y = point[0], point[1]
+    if not (0 <= x < image.shape[1] - 1 and 0 <= y < image.shape[0] - 1):
+        return False
+    column, row = int(x), int(y)
+    if not (valid[row, column] and valid[row + 1, column + 1]):
+        return False
+    look_up(image, x, y, values)
+    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,11 +16,12 @@ from smalti.interchange.atomic_files import check_place
 from smalti.notebook_html import PICTURE_SIDE, draw_card
 from smalti.rendering.blends.blend_table import BLENDS, Blend, check_blend, technique_of
 from smalti.rendering.canvas import Canvas, Region, Window
-from smalti.rendering.formats.bands import Bands, Caption
+from smalti.rendering.formats.bands import Bands, Caption, Writer
 from smalti.rendering.formats.format_table import writer_for
 from smalti.rendering.formats.tiff import write_map
 from smalti.rendering.frame_cache import FrameReader
 from smalti.rendering.layout import Layout
+from smalti.rendering.mosaic_overview import MosaicOverview
 from smalti.rendering.pixel_maps import (
     MAP_KINDS,
     MapKind,
@@ -96,16 +98,25 @@ class Mosaic:
         even_light: bool = True,
         caption: Caption | None = None,
         on_progress: OnProgress | None = None,
+        overview: MosaicOverview | None = None,
+        writer: Writer | None = None,
     ) -> Path:
-        """Write the mosaic to a file, transparent where no frame is. The extension of `path` selects the format."""
+        """Write the mosaic to a file, transparent where no frame is. The extension of `path` selects the format.
+
+        A `writer` takes the place of the format's own. An `overview` that was begun for this mosaic is filled; then the
+        scale is 1, and the region is everything.
+        """
         path = Path(path)
-        write = writer_for(path)
+        write = writer or writer_for(path)
         check_blend(blend)
         canvas = self.canvas(scale)
         window = canvas.window if region is None else canvas.part(region)
         check_place(path)
         checkpoint = self._checkpoint(canvas, window, blend, even_light)
         bands = self._bands(canvas, window, blend, even_light, on_progress or _ignore, checkpoint)
+        if overview is not None:
+            assert (scale, region) == (1.0, None), "an overview is of the whole mosaic"
+            bands = replace(bands, pixels=_shown_to(overview, bands.pixels))
         write(path, bands, caption or Caption(path.stem))
         if checkpoint is not None:
             checkpoint.clear()
@@ -152,6 +163,17 @@ class Mosaic:
             map_coverage(self._layout, canvas, canvas.window),
             map_uncertainty(self._layout, canvas, True, spread or {}, canvas.window),
         )
+
+    def begin_overview(self) -> MosaicOverview:
+        """Return an empty overview, which `save` fills."""
+        return MosaicOverview(self._layout, self.canvas(), even_light=True)
+
+    def overview(self) -> MosaicOverview:
+        """Paint the mosaic for its overview only."""
+        canvas, found = self.canvas(), self.begin_overview()
+        for band in self._bands(canvas, canvas.window, "multiband", True, _ignore).pixels:
+            found.add(band)
+        return found
 
     def image(self, max_size: int = 2000, *, blend: Blend = "multiband") -> NDArray[np.uint8]:
         """Return a preview (h, w, 4), RGBA, whose longer side has at most `max_size` pixels."""
@@ -245,6 +267,12 @@ class _Steps:
         """Count more finished steps."""
         self.done = min(self.done + steps, self.total)  # damaged bands are counted twice
         self._on_progress(self.done, self.total)
+
+
+def _shown_to(overview: MosaicOverview, bands: Iterator[NDArray[np.uint8]]) -> Iterator[NDArray[np.uint8]]:
+    for band in bands:
+        overview.add(band)
+        yield band
 
 
 def _ignore(done: int, total: int) -> None:

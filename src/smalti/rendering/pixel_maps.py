@@ -15,7 +15,7 @@ from smalti.compiled import compiled
 from smalti.errors import UnknownNameError
 from smalti.geometry.homographies import invert_homographies
 from smalti.interchange.atomic_files import replacing
-from smalti.rendering.canvas import Canvas, Window, boxes_within
+from smalti.rendering.canvas import Canvas, Window, boxes_within, frame_boxes
 from smalti.rendering.layout import Layout
 from smalti.rendering.sampling_kernels import Bending, bending_of, covers, distorted_position, position
 from smalti.rendering.seams.seam_candidates import NONE
@@ -48,35 +48,57 @@ def check_map_kind(name: str) -> None:
 
 def map_source(layout: Layout, canvas: Canvas, even_light: bool, window: Window) -> NDArray[np.int32]:
     """Return (h, w): the number of the frame drawn at each pixel, -1 where no frame is."""
-    indices = layout.patchwork(canvas, even_light).indices(window)
+    return number_frames(layout, layout.patchwork(canvas, even_light).indices(window))
+
+
+def number_frames(layout: Layout, indices: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the numbers of frames with these indices, -1 where no frame is."""
     numbers = np.array(layout.numbers)
     return np.where(indices == NONE, -1, numbers[indices]).astype(np.int32)
 
 
 def map_coverage(layout: Layout, canvas: Canvas, window: Window) -> NDArray[np.uint16]:
     """Return (h, w): the number of frames that cover each pixel."""
+    return count_frames(layout, canvas.canvas_from_mosaic, window)
+
+
+def count_frames(layout: Layout, place_from_mosaic: NDArray[np.float64], window: Window) -> NDArray[np.uint16]:
+    """Return (h, w): the number of frames that cover each place of a grid, of which the window is a part."""
     counts = np.zeros((window.height, window.width), dtype=np.uint16)
-    frame_from_canvas = invert_homographies(canvas.canvas_from_frame(layout.mosaic_from_frame))
-    bending = bending_of(layout.lens)
-    for index, box in zip(*(found.tolist() for found in boxes_within(layout.boxes(canvas), window)), strict=True):
+    place_from_frame = place_from_mosaic @ layout.mosaic_from_frame
+    frame_from_place, bending = invert_homographies(place_from_frame), bending_of(layout.lens)
+    boxes = frame_boxes(place_from_frame, layout.lens.rim)
+    for index, box in zip(*(found.tolist() for found in boxes_within(boxes, window)), strict=True):
         part = Window.between(*box)
         inside = counts[part.slices_in(window)]
-        _count(frame_from_canvas[index], bending, layout.feather.weights, part.left, part.top, inside)
+        _count(frame_from_place[index], bending, layout.feather.weights, part.left, part.top, inside)
     return counts
 
 
 def map_uncertainty(
     layout: Layout, canvas: Canvas, even_light: bool, spread: Mapping[int, NDArray[np.float64]], window: Window
 ) -> NDArray[np.float32]:
-    """Return (h, w): ± px of the scene point at each pixel, NaN where no frame is or the uncertainty is unknown.
+    """Return (h, w): ± px of the scene point at each pixel, NaN where no frame is or the uncertainty is unknown."""
+    indices = layout.patchwork(canvas, even_light).indices(window)
+    return deviations(layout, canvas.canvas_from_mosaic, indices, spread, window)
+
+
+def deviations(
+    layout: Layout,
+    place_from_mosaic: NDArray[np.float64],
+    indices: NDArray[np.int32],
+    spread: Mapping[int, NDArray[np.float64]],
+    window: Window,
+) -> NDArray[np.float32]:
+    """Return (h, w): ± px at each place of a grid, of which the window is a part, by the frames' indices there.
 
     `spread` has a matrix (6, 6) for each frame number. Its quadratic form in (1, x, y, x², xy, y²) of an undistorted
     pixel is the variance of the position of that pixel.
     """
-    patchwork = layout.patchwork(canvas, even_light)
+    frame_from_place = invert_homographies(place_from_mosaic @ layout.mosaic_from_frame)
     forms = np.array([spread.get(number, np.full((6, 6), np.nan)) for number in layout.numbers])
-    sigma = np.full((window.height, window.width), np.nan, dtype=np.float32)
-    _spread(patchwork.indices(window), patchwork.frame_from_canvas, forms, window.left, window.top, sigma)
+    sigma = np.full(indices.shape, np.nan, dtype=np.float32)
+    _spread(indices, frame_from_place, forms, window.left, window.top, sigma)
     return sigma
 
 

@@ -13,7 +13,7 @@ from smalti.geometry.homographies import project_points
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
-from smalti.project.facts import Outcome, SourceFacts
+from smalti.project.facts import Keyframes, Outcome, SourceFacts
 from smalti.project.project import Project
 from smalti.records import Homographies, Pair, Points
 
@@ -23,7 +23,7 @@ class Part:
     """One mosaic."""
 
     number: int  # from 0, the largest first
-    frames: tuple[int, ...]  # ascending
+    frames: tuple[int, ...]  # ascending, without those between keyframes
     reference: int  # one of the frames
     final: Homographies  # (n, 3, 3)
     by_chain: Points  # (n, 2): the centres of the frames by the chain alone
@@ -57,6 +57,8 @@ class Findings:
     placements: Mapping[int, Placement]  # in the order of the frames
     not_placed: Mapping[int, str]
     unconfirmed: frozenset[int]  # frames that a single match joins to most of their mosaic
+    keyframes: Keyframes | None  # None if all frames are used
+    tracks_px: tuple[float, ...]  # the uncertainty of every track
     answers: tuple[AnswerEntry, ...]
     links: Mapping[Pair, LinkEntry]
     roles: Mapping[Pair, Role]
@@ -70,19 +72,22 @@ class Findings:
         """Read a project, which must have a mosaic; what was answered since then is not part of it."""
         answers = tuple(project.placed_by)
         source, outcome = project.source_facts, project.outcome
-        placements = project.placements
+        placements, frames = project.placements, tuple(project.frames)
+        drawn = [placement for placement in placements if not frames[placement.number].is_between]
         return cls(
             source=name_source(source.location),
             outline=project.outline,
             lens=project.lens,
-            frames=tuple(project.frames),
+            frames=frames,
             placements={placement.number: placement for placement in placements},
             not_placed=project.not_placed,
             unconfirmed=frozenset(project.unconfirmed),
+            keyframes=project.store.fact(Keyframes) if any(frame.is_between for frame in frames) else None,
+            tracks_px=tuple(track.sigma_px for _, track in project.tracks.values()),
             answers=answers,
             links={link.pair: link for link in project.links},
             roles={entry.answer.pair: entry.role for entry in answers},
-            parts=tuple(_part(n, placements, project.outline, outcome.references[n]) for n in range(project.parts)),
+            parts=tuple(_part(n, drawn, project.outline, outcome.references[n]) for n in range(project.parts)),
             source_facts=source,
             outcome=outcome,
             seconds=project.store.stages(),
@@ -99,7 +104,8 @@ class Findings:
     @property
     def trajectory(self) -> list[Pair]:
         """Frames that follow each other. Where those between lie on another mosaic, no line leads over them."""
-        return [Pair(one, following) for one, following in pairwise(self.placements)]
+        drawn = (number for number in self.placements if not self.frames[number].is_between)
+        return [Pair(one, following) for one, following in pairwise(drawn)]
 
     def label(self, frame: int) -> str:
         """Return a frame's number with its label."""

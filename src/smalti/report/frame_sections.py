@@ -20,7 +20,6 @@ from smalti.report.markup import (
     draw_label,
     draw_lines,
     draw_list,
-    draw_table,
     element,
     fold_table,
     join,
@@ -59,8 +58,9 @@ def _draw_part(findings: Findings, part: Part) -> Markup:
     box = _common_box(part, findings)
     before = draw_lines(part.segments(findings.trajectory, part.by_chain), "way")
     # What was rejected comes last: the path would hide a link of the chain.
+    loops = findings.pairs(LinkState.ACCEPTED, Role.LOOP, Role.NEAR)
     after = join(
-        draw_lines(part.segments(findings.pairs(LinkState.ACCEPTED, Role.LOOP), part.centres), "loop"),
+        draw_lines(part.segments(loops, part.centres), "loop"),
         draw_lines(part.segments(findings.trajectory, part.centres), "way"),
         draw_lines(part.segments(findings.pairs(LinkState.REJECTED), part.centres), "rejected"),
     )
@@ -137,28 +137,56 @@ COLUMNS = (
     Column("rotation °", True, "at the centre, clockwise on the screen"),
     Column("scale", True, "at the centre: mosaic pixels per frame pixel"),
     Column("± px", True, "predicted standard deviation of the centre, relative to the reference frame"),
-    Column("confirmed", explanation="yes: several matches agree on the place; no: it depends on a single match"),
+    Column(
+        "confirmed",
+        explanation="yes: several matches agree on the place; no: it depends on a single match; by neighbours: "
+        "it matches nothing, and lies where the raster has it",
+    ),
 )
 
+UNMATCHED = "no match joins it to the others"
 UNCONFIRMED = "a single match joins them to the others, and no other match confirms it"
 
 
 def draw_placements(findings: Findings) -> Markup:
     """Return the section of frames; those that lie nowhere come first."""
+    by_neighbours = {number: findings.frames[number].reason or UNMATCHED for number in findings.outcome.by_neighbours}
     aside = {
-        frame.number: frame.reason for frame in findings.frames if frame.reason and frame.number in findings.placements
+        frame.number: frame.reason
+        for frame in findings.frames
+        if frame.is_set_aside and frame.number in findings.placements and frame.number not in by_neighbours
     }
-    rows = [_row(findings, frame) for frame in findings.frames]
-    table = draw_table("Where each frame lies", COLUMNS, rows, sortable=True)
+    shown = [frame for frame in findings.frames if not frame.is_between]
+    rows = (_row(findings, frame) for frame in shown)
     return element(
         "section",
         element("h2", "Frames"),
+        _draw_keyframes(findings),
         _list_reasons("Not placed", findings.not_placed),
+        _list_reasons("Placed by their neighbours in the raster, not by their own pixels", by_neighbours),
         _list_reasons("Set aside at first, placed next to a neighbour at the end", aside),
         _list_reasons("Not confirmed", dict.fromkeys(findings.unconfirmed, UNCONFIRMED)),
-        fold_table(count(len(rows), "frame"), table, len(rows)),
+        fold_table("frame", "Where each frame lies", COLUMNS, rows, len(shown), "transforms.json"),
         id="frames",
     )
+
+
+def _draw_keyframes(findings: Findings) -> Markup:
+    """Return which frames are keyframes and why, and how the others were placed."""
+    if findings.keyframes is None:
+        return Markup()
+    used = {frame.number for frame in findings.frames if not frame.reason}
+    between = sum(frame.is_between and frame.number in findings.placements for frame in findings.frames)
+    said = (
+        f"{count(len(used), 'frame is a keyframe', 'frames are keyframes')}: only these were matched. "
+        f"{count(between, 'frame lies', 'frames lie')} between them. Each was placed by how the camera was followed "
+        "from the keyframe before it; what that misses at the keyframe after it is shared out over the way. A track is "
+        f"uncertain by {say_px(float(np.median(findings.tracks_px)))} (median), at most by "
+        f"{say_px(max(findings.tracks_px))}. The table lists the keyframes, transforms.json all frames. A keyframe is "
+        f"taken when {findings.keyframes.share:.0%} of the view is new, or earlier where that is needed."
+    )
+    why = {number: reason for number, reason in findings.keyframes.why if number in used}
+    return join(element("p", said), _list_reasons("Keyframes", why))
 
 
 def rotation_and_scale(mosaic_from_frame: Homographies, centre: Points) -> tuple[float, float]:
@@ -183,12 +211,17 @@ def _list_reasons(title: str, reasons: Mapping[int, str]) -> Markup:
     return join(element("h3", f"{title}: {count(len(reasons), 'frame')}"), draw_list(items))
 
 
+def _say_confirmed(findings: Findings, number: int) -> str:
+    if number in findings.outcome.by_neighbours:
+        return "by neighbours"
+    return "no" if number in findings.unconfirmed else "yes"
+
+
 def _row(findings: Findings, frame: FrameEntry) -> list[str]:
     placement = findings.placements.get(frame.number)
     if placement is None:
         return [str(frame.number), frame.label, *[NOTHING] * 7]
-    part = findings.parts[placement.part]
-    x, y = part.centres[part.frames.index(frame.number)]
+    x, y = project_points(placement.final, findings.outline.centre[None])[0]
     angle, scale = rotation_and_scale(placement.final, findings.outline.centre)
     return [
         str(frame.number),
@@ -199,5 +232,5 @@ def _row(findings: Findings, frame: FrameEntry) -> list[str]:
         say_number(angle, 3),
         say_number(scale, 5),
         say_number(placement.sigma_px, 2),
-        "no" if frame.number in findings.unconfirmed else "yes",
+        _say_confirmed(findings, frame.number),
     ]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import islice
 
 import numpy as np
 
@@ -51,6 +52,9 @@ def _attribute(name: str, value: str | float | bool) -> str:
 ROWS_SHOWN = 60
 """Longer tables are folded: the page stays short, and opens fast."""
 
+MOST_ROWS = 2000
+"""Longer tables are cut: a page of tens of thousands of rows would take seconds to open."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -82,9 +86,17 @@ def draw_table(caption: str, columns: Sequence[Column], rows: Iterable[Sequence[
     return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
-def fold_table(summary: str, table: Markup, rows: int) -> Markup:
-    """Return a table that can be folded, and is where it is long."""
-    return element("details", element("summary", summary), table, open=rows <= ROWS_SHOWN)
+def fold_table(
+    noun: str, caption: str, columns: Sequence[Column], rows: Iterable[Sequence[str]], length: int, file: str
+) -> Markup:
+    """Return a sortable table of so many rows: folded where it is long, cut where it is very long.
+
+    `file` in the project's folder has all of it.
+    """
+    table = draw_table(caption, columns, islice(rows, MOST_ROWS), sortable=True)
+    cut = f"The first {MOST_ROWS} of {count(length, noun)}; {file} has all of them." if length > MOST_ROWS else ""
+    note = element("p", cut) if cut else Markup()
+    return element("details", element("summary", count(length, noun)), note, table, open=length <= ROWS_SHOWN)
 
 
 def draw_list(items: Iterable[str]) -> Markup:
@@ -144,6 +156,7 @@ ROLES = {
     Role.BRIDGE: "bridge",
     Role.CHECK: "check",
     Role.LOOP: "loop",
+    Role.NEAR: "near",
     Role.ASIDE: "set aside",
 }
 
@@ -152,6 +165,7 @@ ROLES_EXPLAINED = {
     Role.BRIDGE: "frames on the two sides of a break in the chain",
     Role.CHECK: "frames a few steps apart, to measure the noise and support the chain",
     Role.LOOP: "pairs that the engine suggested",
+    Role.NEAR: "pairs that surely overlap, matched near their expected place",
     Role.ASIDE: "to place a frame that was set aside",
 }
 

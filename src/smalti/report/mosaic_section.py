@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
+
 from smalti.errors import ProjectError
 from smalti.geometry.homographies import project_points
 from smalti.project.entries import LinkState
 from smalti.project.project import Project
-from smalti.project.uncertainty import FinishedState, Uncertainty, state_of
+from smalti.project.uncertainty import Uncertainty, state_of
 from smalti.rendering.canvas import Canvas
-from smalti.rendering.mosaic import Mosaic
 from smalti.report.findings import Findings, Part
 from smalti.report.markup import (
     Markup,
@@ -31,7 +32,7 @@ from smalti.report.markup import (
     say_px,
     view_box,
 )
-from smalti.report.report_pictures import LARGEST_SIDE, MOST_PICTURES, Map, encode_preview, make_maps, share_bytes
+from smalti.report.report_pictures import Map, View, share_page
 
 MOST_LISTED = 6
 """Mosaics whose frames are counted one by one."""
@@ -65,7 +66,7 @@ def say_placed(findings: Findings) -> str:
         return f"Placed none of {frames}: no two of them could be matched."
     if len(parts) == 1:
         return f"Placed {placed} of {frames} on one mosaic."
-    sizes = [len(part.frames) for part in parts]
+    sizes = np.bincount([placement.part for placement in findings.placements.values()]).tolist()
     shown = f"{say_list(map(str, sizes))} frames" if len(sizes) <= MOST_LISTED else f"{sizes[0]} frames on the largest"
     return f"Placed {placed} of {frames} on {len(parts)} separate mosaics: {shown}."
 
@@ -147,26 +148,27 @@ MAPS = {
 LETTERS = 1 / 45
 """Of the longer side."""
 
-ALL_MAPS, FEWEST_MAPS = 340_000, 5_000
-"""Characters that the maps of all mosaics may take in the page, and those of each in any case."""
+MOST_OUTLINES = 1000
+"""Outlines of more frames would fill the picture. Some frames, evenly chosen, have one then."""
 
 
-def draw_mosaics(project: Project, findings: Findings, page: Path, mosaics: Sequence[Path]) -> Markup:
-    """Return the section of the mosaics, rendered for it."""
-    shown = findings.parts[:MOST_PICTURES]
-    shares = zip(shown, share_bytes(shown), share_bytes(shown, ALL_MAPS, FEWEST_MAPS), strict=True)
+def make_views(project: Project, findings: Findings) -> list[View]:
+    """Paint the mosaics that the page shows, and return their pictures."""
+    mosaics = None if findings.outcome.method == "paper" else state_of(project).mosaics
+    return [
+        View.of(project.mosaic(part).overview(), Uncertainty.of(project, part, mosaics=mosaics), share)
+        for part, share in enumerate(share_page([len(part.frames) for part in findings.parts]))
+    ]
+
+
+def draw_mosaics(findings: Findings, page: Path, mosaics: Sequence[Path], views: Sequence[View]) -> Markup:
+    """Return the section of the mosaics, with a view of each that is shown."""
     figures = []
-    state = None if findings.outcome.method == "paper" else state_of(project)
-    for part, most_bytes, most_of_maps in shares:
-        mosaic = project.mosaic(part.number)
-        whole = mosaic.canvas()
-        # One canvas for both, so that the maps speak of the very picture that they lie over.
-        preview = mosaic.canvas(min(1.0, LARGEST_SIDE / max(whole.width, whole.height)))
-        picture = _draw_picture(encode_preview(mosaic.render(preview), most_bytes), part, whole)
-        maps = _make_maps(project, state, mosaic, part, preview, most_of_maps)
+    for part, view in zip(findings.parts, views, strict=False):
         file = link_to(mosaics[part.number], page) if mosaics else None
-        figures.append(_draw_mosaic(findings, part, whole, element("a", picture, href=file), maps))
-    hidden = len(findings.parts) - len(shown)
+        picture = element("a", _draw_picture(view.preview, part, view.canvas), href=file)
+        figures.append(_draw_mosaic(findings, part, view.canvas, picture, view.maps))
+    hidden = len(findings.parts) - len(figures)
     rest = element("p", f"{count(hidden, 'smaller mosaic')} not shown here; see the files.") if hidden else Markup()
     return element(
         "section", element("h2", "The mosaic" if len(figures) == 1 else "The mosaics"), *figures, rest, id="mosaic"
@@ -195,13 +197,6 @@ def _draw_picture(address: str, part: Part, canvas: Canvas) -> Markup:
     return element("img", src=address, width=canvas.width, height=canvas.height, alt=alt)
 
 
-def _make_maps(
-    project: Project, state: FinishedState | None, mosaic: Mosaic, part: Part, canvas: Canvas, most_bytes: int
-) -> list[Map]:
-    spread = Uncertainty.of(project, part.number, state=state).spread
-    return make_maps(mosaic.maps(canvas, spread), relative_to=part.reference, most_bytes=most_bytes)
-
-
 def _draw_switches(title: str, kind: str, choices: Mapping[str, str], part: Part) -> Markup:
     switches = []
     for n, (choice, words) in enumerate(choices.items()):
@@ -220,7 +215,7 @@ def _draw_switches(title: str, kind: str, choices: Mapping[str, str], part: Part
 
 def draw_overlay(findings: Findings, part: Part, canvas: Canvas) -> Markup:
     """Return outlines, path and links in the pixels of a canvas, to be laid over its picture."""
-    rims = project_points(canvas.canvas_from_frame(part.final), findings.lens.rim)
+    rims = project_points(canvas.canvas_from_frame(part.final[:: _outline_step(part)]), findings.lens.rim)
     centres = project_points(canvas.canvas_from_mosaic, part.centres)
     letters = LETTERS * max(canvas.width, canvas.height)
     ends = {0: part.frames[0], len(part.frames) - 1: part.frames[-1]}
@@ -248,10 +243,17 @@ def draw_overlay(findings: Findings, part: Part, canvas: Canvas) -> Markup:
     )
 
 
+def _outline_step(part: Part) -> int:
+    return -(-len(part.frames) // MOST_OUTLINES)
+
+
 def _say_mosaic(findings: Findings, part: Part, canvas: Canvas) -> str:
+    step = _outline_step(part)
+    outlines = f" One frame in {step} has its outline drawn." if step > 1 else ""
     return (
         f"{count(len(part.frames), 'frame')}, {canvas.width} × {canvas.height} px, "
         f"placed by {MAPS[findings.outcome.family]}. "
         f"It has the position, rotation and scale of frame {findings.label(part.reference)}. "
         "Numbers mark the first and last frame of the path. Rejected links are red and dashed."
+        f"{outlines}"
     )

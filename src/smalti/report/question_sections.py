@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from smalti.project.database import BACKUP_NAME
 from smalti.project.entries import AnswerEntry, LinkEntry, LinkState, Role
 from smalti.records import Pair, Verdict
 from smalti.report.findings import Findings
@@ -31,14 +33,17 @@ from smalti.report.markup import (
 STOPPED = {
     "budget": "the budget was spent",
     "target": "the predicted error reached the target",
+    "enough": "further questions would have changed little",
+    "nothing found": "the last questions found nothing, and none was likely to",
     "no candidate": "no useful question was left",
+    "raster": "all neighbours in the raster had been asked about",
     "interrupted": "the build was interrupted",
     "person": "the person who answered chose to stop",
 }
 
 STATES = {LinkState.ACCEPTED: "accepted", LinkState.REJECTED: "rejected"}
 
-NOISY = (Role.CHAIN, Role.BRIDGE, Role.CHECK, Role.LOOP)
+NOISY = (Role.CHAIN, Role.BRIDGE, Role.CHECK, Role.LOOP, Role.NEAR)
 """Roles of the links whose noise is learned."""
 
 LIGHT = 0.5
@@ -63,9 +68,8 @@ COLUMNS = (
 
 def draw_questions(findings: Findings) -> Markup:
     """Return the section of questions; what was rejected comes first."""
-    rows = [_row(findings, place, entry) for place, entry in enumerate(findings.answers, start=1)]
+    rows = (_row(findings, place, entry) for place, entry in enumerate(findings.answers, start=1))
     caption = "All answers, in the order in which they were given"
-    table = draw_table(caption, COLUMNS, rows, sortable=True)
     return element(
         "section",
         element("h2", "Questions"),
@@ -77,14 +81,14 @@ def draw_questions(findings: Findings) -> Markup:
         element("h3", "All pairs of frames"),
         draw_pairs(findings),
         element("h3", "All answers"),
-        fold_table(count(len(rows), "answer"), table, len(rows)),
+        fold_table("answer", caption, COLUMNS, rows, len(findings.answers), BACKUP_NAME),
         id="asked",
     )
 
 
 def _draw_summary(findings: Findings) -> Markup:
     columns = [Column("role"), Column("why")]
-    columns += [Column(title, True) for title in ("asked", "yes", "no", "unsure", "rejected")]
+    columns += [Column(title, True) for title in ("asked", "yes", "no", "cannot tell", "rejected")]
     rows = []
     for role in Role:
         entries = [entry for entry in findings.answers if entry.role is role]
@@ -118,7 +122,10 @@ def _say_noise(findings: Findings) -> str:
 
 
 def _noise_of(entry: AnswerEntry) -> str:
-    return str(entry.answer.author) if entry.role is Role.LOOP else "chain"
+    return str(entry.answer.author) if entry.role.is_after_chain else "chain"
+
+
+VERDICTS = {Verdict.YES: "yes", Verdict.NO: "no", Verdict.UNSURE: "cannot tell"}
 
 
 def _row(findings: Findings, place: int, entry: AnswerEntry) -> list[str]:
@@ -135,7 +142,7 @@ def _row(findings: Findings, place: int, entry: AnswerEntry) -> list[str]:
         str(answer.pair.j),
         ROLES[entry.role],
         str(answer.author),
-        str(answer.verdict),
+        VERDICTS[answer.verdict],
         answer.reason,
         NOTHING if answer.landmarks is None else str(len(answer.landmarks)),
         *fit,
@@ -146,7 +153,7 @@ def _row(findings: Findings, place: int, entry: AnswerEntry) -> list[str]:
 
 KINDS = {
     "no": "no overlap",
-    "unsure": "unsure",
+    "unsure": "cannot tell",
     "chain": "accepted links of the chain, bridges and checks",
     "yes": "other accepted links",
     "rejected": "rejected",
@@ -155,6 +162,9 @@ KINDS = {
 
 CELLS = 150
 """At least so large a share of the picture's side is a cell: of 600 frames, single ones could not be seen."""
+
+PLACES = 600
+"""Places of cells along a side. Of more frames, pairs near each other share a cell, which is drawn once."""
 
 
 def draw_pairs(findings: Findings) -> Markup:
@@ -167,7 +177,11 @@ def draw_pairs(findings: Findings) -> Markup:
     picture = element(
         "svg",
         element("path", d=f"M0 0H{frames}V{frames}H0ZM0 0L{frames} {frames}", class_="frame"),
-        *(element("path", d=_cells(chosen, cell), class_=f"cell {kind}") for kind, chosen in pairs.items() if chosen),
+        *(
+            element("path", d=_cells(chosen, cell, -(-frames // PLACES)), class_=f"cell {kind}")
+            for kind, chosen in pairs.items()
+            if chosen
+        ),
         viewBox=f"0 0 {frames} {frames}",
         role="img",
         aria_label=f"Matrix of all pairs of {count(frames, 'frame')}: {_say_counts(pairs)}",
@@ -195,11 +209,12 @@ def _kind_of(findings: Findings, pair: Pair, verdict: Verdict) -> str:
     return "chain" if findings.roles[pair] in (Role.CHAIN, Role.BRIDGE, Role.CHECK) else "yes"
 
 
-def _cells(pairs: Iterable[Pair], side: float) -> str:
-    """Return the path of the squares of pairs, on either side of the diagonal."""
+def _cells(pairs: Iterable[Pair], side: float, step: int) -> str:
+    """Return the path of the squares of pairs, on either side of the diagonal; one for all pairs within `step`."""
+    places = {(pair.j // step * step, pair.i // step * step): None for pair in pairs}
     course = []
-    for pair in pairs:
-        for x, y in ((pair.j, pair.i), (pair.i, pair.j)):
+    for later, earlier in places:
+        for x, y in ((later, earlier), (earlier, later)):
             course.append(f"M{x + 0.5 - side / 2:g} {y + 0.5 - side / 2:g}h{side:g}v{side:g}h-{side:g}z")
     return "".join(course)
 
@@ -213,9 +228,11 @@ def draw_rejected(findings: Findings) -> Markup:
     rejected = [findings.links[pair] for pair in findings.pairs(LinkState.REJECTED)]
     rejected.sort(key=lambda link: (-link.chi2, link.pair))
     if rejected:
+        reasons = {entry.answer.pair: entry.answer.reason for entry in findings.answers}
+        usual = _Usual.of(findings)
         told = join(
             element("p", "These matches were rejected because they contradict the others. They were not used."),
-            draw_list(_say_rejected(findings, link) for link in rejected),
+            draw_list(_say_rejected(findings, link, reasons[link.pair], usual) for link in rejected),
         )
     else:
         told = element("p", "None: all matches agree.")
@@ -239,26 +256,39 @@ def draw_breaks(findings: Findings) -> Markup:
     return element("div", element("h3", "Breaks in the sequence"), told, id="breaks")
 
 
-def _say_rejected(findings: Findings, link: LinkEntry) -> Markup:
+def _say_rejected(findings: Findings, link: LinkEntry, reason: str, usual: _Usual) -> Markup:
     i, j = link.pair.i, link.pair.j
     names = element("strong", f"Frames {findings.label(i)} and {findings.label(j)}")
-    reason = next(entry.answer.reason for entry in findings.answers if entry.answer.pair == link.pair)
     said = f" The matcher said: {reason}." if reason else ""
-    return join(names, f", role {ROLES[findings.roles[link.pair]]}. {_say_contradiction(findings, link)}{said}")
+    return join(names, f", role {ROLES[findings.roles[link.pair]]}. {_say_contradiction(findings, link, usual)}{said}")
 
 
-def _say_contradiction(findings: Findings, link: LinkEntry) -> str:
+@dataclass(frozen=True, slots=True)
+class _Usual:
+    """What the accepted links are like."""
+
+    links: Counter[int]  # by frame
+    residual_px: float | None
+    chi2: float | None
+
+    @classmethod
+    def of(cls, findings: Findings) -> _Usual:
+        accepted = [findings.links[pair] for pair in findings.pairs(LinkState.ACCEPTED)]
+        return cls(
+            Counter(frame for link in accepted for frame in (link.pair.i, link.pair.j)),
+            float(np.median([link.residual_px for link in accepted])) if accepted else None,
+            float(np.median([link.chi2 for link in accepted])) if accepted else None,
+        )
+
+
+def _say_contradiction(findings: Findings, link: LinkEntry, usual: _Usual) -> str:
     if not (math.isfinite(link.chi2) and math.isfinite(link.residual_px)):
         return f"{_say_places(findings, link.pair)} No other match joins them in this way. Not used."
-    accepted = [findings.links[pair] for pair in findings.pairs(LinkState.ACCEPTED)]
-    ends = {link.pair.i, link.pair.j}
-    others = sum(not ends.isdisjoint((other.pair.i, other.pair.j)) for other in accepted)
+    others = usual.links[link.pair.i] + usual.links[link.pair.j]
     against = f"the {others} accepted links of these two frames" if others > 1 else "the other links"
-    usual_px = float(np.median([other.residual_px for other in accepted])) if accepted else None
-    usual_chi2 = float(np.median([other.chi2 for other in accepted])) if accepted else None
     return (
-        f"Contradicts {against} by {say_px(link.residual_px)} (median of accepted links: {say_px(usual_px)}); "
-        f"χ² {say_number(link.chi2, 0)} with 8 degrees of freedom (median: {say_number(usual_chi2, 0)}). Not used."
+        f"Contradicts {against} by {say_px(link.residual_px)} (median of accepted links: {say_px(usual.residual_px)}); "
+        f"χ² {say_number(link.chi2, 0)} with 8 degrees of freedom (median: {say_number(usual.chi2, 0)}). Not used."
     )
 
 

@@ -15,15 +15,19 @@ from smalti.project.project import Project
 from smalti.report.findings import Findings
 from smalti.report.frame_sections import draw_drift, draw_placements
 from smalti.report.markup import Column, Markup, draw_table, element, join, say_seconds
-from smalti.report.mosaic_section import draw_header, draw_mosaics
+from smalti.report.mosaic_section import draw_header, draw_mosaics, make_views
 from smalti.report.question_sections import draw_questions
+from smalti.report.report_pictures import View
 
 # The browser itself refuses whatever the page would fetch.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
-def write_report(project: Project, path: Path, *, mosaics: Sequence[Path]) -> None:
-    """Write the report of a finished project; `mosaics` are the rendered files, one a part, or none."""
+def write_report(project: Project, path: Path, *, mosaics: Sequence[Path], views: Sequence[View] | None = None) -> None:
+    """Write the report of a finished project; `mosaics` are the rendered files, one a part, or none.
+
+    `views` are those of the mosaics that the page shows. Without them, the mosaics are painted for the page.
+    """
     findings = Findings.of(project)
     if mosaics and len(mosaics) != len(findings.parts):
         raise UsageError(f"{len(mosaics)} files of mosaics for {len(findings.parts)} parts: give one a part, or none")
@@ -31,7 +35,8 @@ def write_report(project: Project, path: Path, *, mosaics: Sequence[Path]) -> No
     sections = [draw_questions(findings), draw_placements(findings), draw_background(findings)]
     links = {"asked": "Questions", "frames": "Frames", "made": "How it was made"}
     if findings.parts:
-        sections = [draw_mosaics(project, findings, path, mosaics), draw_drift(findings), *sections]
+        views = make_views(project, findings) if views is None else views
+        sections = [draw_mosaics(findings, path, mosaics, views), draw_drift(findings), *sections]
         links = {"mosaic": "Mosaic", "drift": "Drift", **links}
     contents = [element("a", words, href=f"#{name}") for name, words in links.items()]
     body = [header, element("nav", *contents, class_="contents", aria_label="Contents"), element("main", *sections)]

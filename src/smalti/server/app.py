@@ -17,6 +17,7 @@ from smalti import __version__
 from smalti.errors import InputError
 from smalti.server.dispatcher import Dispatcher
 from smalti.server.error_responses import explain_errors
+from smalti.server.finished_routes import make_finished_routes
 from smalti.server.routes import make_pictures, make_routes
 from smalti.server.security import Gate, Guard
 
@@ -34,6 +35,7 @@ def make_app(dispatcher: Dispatcher, guard: Guard, page: Mapping[str, PageFile] 
     )
     app.include_router(make_routes(dispatcher))
     app.include_router(make_pictures(dispatcher))
+    app.include_router(make_finished_routes(dispatcher))
     for path, file in (read_page() if page is None else page).items():
         app.add_route(path, _sending(file), methods=["GET"], include_in_schema=False)
     explain_errors(app)

@@ -188,8 +188,10 @@ class Dispatcher:
 
     def _post_anew(self) -> None:
         session = self._session
-        revision, prediction = (0, None) if session is None else (session.revision, session.prediction)
-        notice = Notice(revision=revision, stage=self._stage, progress=self._progress, prediction=prediction)
+        notice = Notice(revision=0, stage=self._stage, progress=self._progress)
+        if session is not None:
+            now = {"revision": session.revision, "prediction": session.prediction, "working": session.is_working}
+            notice = notice.model_copy(update=now)
         self.bulletin.post(notice)
 
 

@@ -166,6 +166,8 @@ FILES: Described = {
             "text/csv": {"schema": {"type": "string"}},
             "application/json": {"schema": {"type": "object"}},
             "image/png": _BINARY,
+            "image/jpeg": _BINARY,
+            "image/tiff": _BINARY,
             "application/zip": _BINARY,
         }
     }
@@ -177,7 +179,12 @@ class Export(StrEnum):
 
     LANDMARKS = "landmarks.csv"
     TRANSFORMS = "transforms.json"
-    MOSAIC = "mosaic.png"
+    PREVIEW = "preview.png"
+    PNG = "mosaic.png"
+    JPEG = "mosaic.jpg"
+    TIFF = "mosaic.tif"
+    DEEPZOOM = "mosaic.dzi.zip"
+    ZARR = "mosaic.zarr.zip"
     PROJECT = "project.zip"
 
 

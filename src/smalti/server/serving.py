@@ -58,6 +58,7 @@ def annotate(
     family: FamilyName = "projective",
     reference: int | str = "auto",
     target_px: float | None = None,
+    keyframes: str | float = "auto",
     seed: int = 0,
     moved_to: str | Path | None = None,
     host: str = "127.0.0.1",
@@ -75,7 +76,7 @@ def annotate(
         output: the folder of a new project.
         queue: `"doubtful"` asks only about the pairs of which the matcher is not sure; it answers the others.
         matcher: see `smalti.build`, as for all arguments up to `seed`. A project's frames are chosen already:
-            leave `every`, `start`, `end`, `max_size`, `mask` and `seed` out.
+            leave `every`, `start`, `end`, `max_size`, `mask`, `keyframes` and `seed` out.
         moved_to: where a project's frames are now, if they were moved.
         host: the address to listen at. Others than this machine need the token that is printed.
         port: 0 takes any that is free.
@@ -91,6 +92,7 @@ def annotate(
         reference=str(reference),
         target_px=target_px,
         seed=seed,
+        keyframes=str(keyframes),
     )
     ending = serve_page(
         source,

@@ -195,6 +195,18 @@ def _transpose(nodes: int, column_start: Indices, slot_row: Indices) -> tuple[In
 def _find_slots(column_start: Indices, slot_row: Indices, columns: Indices, rows: Indices) -> Indices:
     slots = np.empty(len(columns), dtype=np.int64)
     for t in range(len(columns)):
-        first, last = column_start[columns[t]], column_start[columns[t] + 1]
-        slots[t] = first + np.searchsorted(slot_row[first:last], rows[t])
+        slots[t] = find_slot(column_start, slot_row, columns[t], rows[t])
     return slots
+
+
+@compiled
+def find_slot(column_start: Indices, slot_row: Indices, column: int, row: int) -> int:
+    """Return the slot of a row in a column, or that of the next row there."""
+    low, high = column_start[column], column_start[column + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if slot_row[middle] < row:
+            low = middle + 1
+        else:
+            high = middle
+    return int(low)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from smalti.compiled import compiled
 from smalti.sparse.block_products import Blocks, add_product, add_transposed_product, transpose
 from smalti.sparse.cholesky import BlockCholesky
-from smalti.sparse.pattern import Indices
+from smalti.sparse.pattern import Indices, find_slot
 
 
 def inverse_in_pattern(factor: BlockCholesky) -> tuple[Blocks, Blocks]:
@@ -62,7 +62,7 @@ def _invert_in_pattern(
             add_product(below, slot, diagonal, node_at[row], w, slot - first, rows, rows)
             for other in range(first, slot):
                 theirs = (active[slot_row[other], 0], active[slot_row[other], 1])
-                at = _find(column_start, slot_row, slot_row[other], row)
+                at = find_slot(column_start, slot_row, slot_row[other], row)
                 add_product(below, slot, below, at, w, other - first, rows, theirs)
                 add_transposed_product(below, other, below, at, w, slot - first, theirs, rows)
         for a in range(k):
@@ -81,15 +81,3 @@ def _invert_in_pattern(
         else:
             transpose(edges, edge, below, edge_slot[edge], 1.0)
     return diagonal, edges
-
-
-@compiled
-def _find(column_start: Indices, slot_row: Indices, column: int, row: int) -> int:
-    low, high = column_start[column], column_start[column + 1]
-    while low < high:
-        middle = (low + high) // 2
-        if slot_row[middle] < row:
-            low = middle + 1
-        else:
-            high = middle
-    return int(low)

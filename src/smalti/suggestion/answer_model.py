@@ -1,9 +1,12 @@
-"""Model the answers: how often an agent says *yes* to each kind of pair, and what a *no* says about neighbouring pairs.
+"""Model the answers: how often an agent says *yes* to each kind of pair, and what other answers say about pairs.
 
 The frames of a refused pair are not where they would overlap. A neighbouring pair has nearly the same relative
 position, so it is less likely to overlap too. The relative positions of the two pairs are correlated normal variables.
 The chain tells by how much they can differ. Given that one position is not in its box, the other one is less likely to
 be in its own. The answers to unrelated pairs do not affect each other.
+
+A matcher that fails may have missed an overlap. So its failure says less than a no: `share_found` is the share of
+overlaps that it finds, learned from what became of its attempts.
 """
 
 from __future__ import annotations
@@ -31,6 +34,9 @@ ROUNDS = 3
 TRUSTED = 0.98
 """Probability that a "no" is right: agents miss a pair now and then."""
 
+FOUND, MISSED = 4.0, 2.0
+"""Prior pseudo-counts of overlaps that a matcher finds and misses."""
+
 NODES = 12
 """Positions at which the boxes of two pairs are compared, along each axis."""
 
@@ -56,13 +62,26 @@ def acceptance(system: System, refused: NDArray[np.float64]) -> NDArray[np.float
     return rates
 
 
+def share_found(matched: int, overlap: NDArray[np.float64]) -> float:
+    """Return the share of overlaps that a matcher finds.
+
+    It matched so many pairs, and failed at others, each with a probability of overlap (r,) before it failed.
+    """
+    share = FOUND / (FOUND + MISSED)
+    for _ in range(ROUNDS):
+        missed = overlap * (1.0 - share) / np.maximum(1.0 - overlap * share, np.finfo(np.float64).tiny)
+        share = (FOUND + matched) / (FOUND + MISSED + matched + float(missed.sum()))
+    return share
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class NoAnswers:
-    """The refused pairs, and the estimated position of the centre of i in j."""
+    """Pairs that were refused, and the estimated position of the centre of i in j."""
 
     covariance: Covariance
     pairs: PairNumbers  # (r, 2)
     centres: PairCentres
+    found: float = 1.0  # share of the acceptable pairs that the agent finds
 
     def discount(self, surveyed: SurveyedPairs, reach: float, accepted: float) -> NDArray[np.float64]:
         """Return the factor (n,) by which the "no" answers lower each pair's probability to be within reach.
@@ -75,7 +94,7 @@ class NoAnswers:
         size = reach * np.array([surveyed.centres.outline.width, surveyed.centres.outline.height])
         position, refused_at = surveyed.centres.mean[:, 0], self.centres.mean[:, 0]
         # Boxes whose means lie further apart than one box hardly overlap: skip them.
-        refusal, pair = np.nonzero(_are_near(position, refused_at, size))
+        refusal, pair = np.nonzero(_are_near(np.ascontiguousarray(position), np.ascontiguousarray(refused_at), size))
         of_one = _discount_factors(
             position[pair] - surveyed.centres.outline.centre,
             surveyed.centres.cov[pair, 0, ::2],
@@ -83,7 +102,7 @@ class NoAnswers:
             self.centres.cov[refusal, 0, ::2],
             self._difference(surveyed.pairs[pair], self.pairs[refusal]),
             size,
-            TRUSTED * accepted,
+            TRUSTED * self.found * accepted,
         )
         np.multiply.at(factor, pair, of_one)
         return factor

@@ -176,9 +176,9 @@ def _learn_ratios(
             total = shares[:, kind].sum()
             # Effective number of pairs: as many of equal weight would give the same variance.
             effective = min(total * total / max(squares[kind], TINY), LARGEST_COUNT)
-            shares[:, kind] = (effective * shares[:, kind] / max(total, TINY) + PSEUDO_COUNT / steps) / (
-                effective + PSEUDO_COUNT
-            )
+            for n in range(steps):
+                share = effective * shares[n, kind] / max(total, TINY)
+                shares[n, kind] = (share + PSEUDO_COUNT / steps) / (effective + PSEUDO_COUNT)
         for n in range(steps):
             for kind in range(kinds):
                 ratios[n, kind] = min(max(shares[n, kind] / shares[n, kinds - 1], 1.0 / STRONGEST), STRONGEST)

@@ -39,9 +39,14 @@ class CandidatePairs:
         return view.once(cls._of)
 
     def expected_gain(self, view: View) -> ExpectedGain:
-        """Return the expected gain of the candidates."""
+        """Return the expected gain of the candidates, which are those of the view; it is computed once."""
+        return view.once(CandidatePairs._gain)
+
+    @classmethod
+    def _gain(cls, view: View) -> ExpectedGain:
+        found = cls.of(view)
         return ExpectedGain.of(
-            view.estimate, view.covariance, self.surveyed, self.yes_probability, self.error_pairs, self.weight
+            view.estimate, view.covariance, found.surveyed, found.yes_probability, found.error_pairs, found.weight
         )
 
     @classmethod
@@ -55,7 +60,9 @@ class CandidatePairs:
         known = np.isin(pair_key(*near.pairs.T), pair_key(*candidates.pairs.T))
         sampling_weight = np.where(known, 0.0, posterior.near_weight)
         error_pairs = SurveyedPairs.joined(candidates, near)
-        weight = np.append(yes_probability, sampling_weight * posterior.of_surveyed(near))
+        weight = np.append(
+            posterior.overlap_of_surveyed(candidates), sampling_weight * posterior.overlap_of_surveyed(near)
+        )
         # Pairs of frames on different mosaics have no error yet.
         weight *= view.are_joined(error_pairs.pairs)
         return cls(candidates, yes_probability, error_pairs, weight * _counted_share(error_pairs))

@@ -120,6 +120,17 @@ class ExpectedGain:
         """The drop of the squared error (n,), px², after a yes about each candidate."""
         return _squared_drops(_innovation(self.predicted), self.moved) + self.joining
 
+    def of_some(self, chosen: NDArray[np.int64]) -> ExpectedGain:
+        """Return the expected gain of some candidates, before any answer is supposed."""
+        return replace(
+            self,
+            links=self.links[chosen],
+            yes_probability=self.yes_probability[chosen],
+            predicted=self.predicted[chosen],
+            moved=self.moved[chosen],
+            joining=self.joining[chosen],
+        )
+
     def suppose(self, n: int) -> ExpectedGain:
         """Return the expected gain after n is asked; its link counts in proportion to its P(yes)."""
         part = float(self.yes_probability[n])
@@ -228,7 +239,8 @@ def _squared_drops(innovation: NDArray[np.float64], moved: NDArray[np.float64]) 
         squares = 0.0
         for a in range(rows):
             own = left[a]
-            own[:] = moved[n, a]
+            for x in range(loads):
+                own[x] = moved[n, a, x]
             for b in range(a + 1):
                 total = innovation[n, a, b]
                 for c in range(b):

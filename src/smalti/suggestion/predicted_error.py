@@ -53,8 +53,9 @@ AS_PREDICTED, LARGEST_SURPRISE = 5.0, 4.0
 
 TINY = float(np.finfo(np.float64).tiny)
 
-LEAST_PROGRESS = 0.1
-"""Share of the error that the next twenty answers must be expected to remove."""
+LEAST_PROGRESS, FRAMES_PER_ANSWER = 0.1, 4
+"""Share of the error that the next answers must be expected to remove: twenty, or fewer in short sequences, one for so
+many frames."""
 
 ALL_WITHIN = 1.8
 """If there are no more pairs than this factor times the wanted number, all are taken."""
@@ -77,6 +78,7 @@ class Prediction:
     bound_px: float  # upper bound with 90 % confidence
     expected_gain: ExpectedGain | None  # None where no two frames are on one mosaic
     irreducible_px: float = 0.0  # the error that is left when every position is known
+    judged_ahead: int = max(AHEAD)  # the number of answers that must make progress
 
     @classmethod
     def of(cls, view: View) -> Prediction:
@@ -93,7 +95,8 @@ class Prediction:
         of_model = MODEL_VARIANCE + OF_GROWTH * math.log(state.noise_model.growth) ** 2 + misfit / square
         shape = 1.0 / (expected_gain.variation + state.noise_variance + of_model)
         bound = math.sqrt(square * float(gammaincinv(shape, CONFIDENCE)) / shape + conservative - by_links)
-        return cls(math.sqrt(square), bound, expected_gain, math.sqrt(irreducible))
+        judged = [answers for answers in AHEAD if FRAMES_PER_ANSWER * answers <= view.frames]
+        return cls(math.sqrt(square), bound, expected_gain, math.sqrt(irreducible), max(judged, default=min(AHEAD)))
 
     @cached_property
     def ahead_px(self) -> dict[int, float]:
@@ -102,7 +105,7 @@ class Prediction:
 
     @property
     def worth_going_on(self) -> bool:
-        """Whether the next twenty answers are expected to lower the error by `LEAST_PROGRESS`."""
+        """Whether the next answers are expected to lower the error by `LEAST_PROGRESS`."""
         return self.is_progress(self.ahead_px)
 
     def predict_ahead(self, pause: Callable[[], None] = lambda: None) -> dict[int, float]:
@@ -122,7 +125,7 @@ class Prediction:
 
     def is_progress(self, ahead_px: Mapping[int, float]) -> bool:
         """Return whether answers that lead to these errors lower the error by `LEAST_PROGRESS`."""
-        return ahead_px[max(AHEAD)] < (1.0 - LEAST_PROGRESS) * self.error_px
+        return ahead_px[self.judged_ahead] < (1.0 - LEAST_PROGRESS) * self.error_px
 
 
 def calibration(state: Estimate) -> float:
@@ -162,14 +165,14 @@ def misfit_px(state: Estimate) -> float:
 
 
 def squared_errors(view: View) -> tuple[float, float]:
-    """Return the mean squared error, px², over what pairs share that would get a yes, from the covariance of the maps.
+    """Return the mean squared error, px², over what overlapping pairs share, from the covariance of the maps.
 
     The second number is the same from the conservative covariance.
     """
     sample = Sample.of(view, view.pooled, PAIRS_SAMPLED)
     surveyed = SurveyedPairs.of(view, sample.pairs)
     points, share = shared_points(surveyed.centres, view.outline)
-    weight = sample.sampling_weight * Posterior.of(view).of_surveyed(surveyed) * share
+    weight = sample.sampling_weight * Posterior.of(view).overlap_of_surveyed(surveyed) * share
     weight *= view.are_joined(sample.pairs)
     if not weight.any():
         return 0.0, 0.0
@@ -198,7 +201,8 @@ class Sample:
     def of(cls, view: View, appearance: PairwiseModel, wanted: int) -> Self:
         """Return all pairs or, if there are too many, about `wanted` of them; the choice depends on the state alone."""
         linked = view.linked
-        answered = np.unique(np.concatenate([linked, view.settled]), axis=0)
+        # Without the pairs about which nobody could tell: such an answer must not change the sample.
+        answered = np.unique(np.concatenate([linked, view.answered.decided]), axis=0)
         certain = np.isin(pair_key(*answered.T), pair_key(*linked.T)).astype(np.float64)
         total = view.frames * (view.frames - 1) // 2
         if total <= ALL_WITHIN * wanted:

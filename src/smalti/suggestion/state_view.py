@@ -43,10 +43,13 @@ class GivenUp:
 class Answered:
     """The answers so far, as pairs (n, 2)."""
 
-    settled: PairNumbers = field(default_factory=NO_PAIRS.copy)  # the chain and all answered pairs
-    refused: PairNumbers = field(default_factory=NO_PAIRS.copy)  # asked, but not answered yes
+    settled: PairNumbers = field(default_factory=NO_PAIRS.copy)  # the chain and all pairs not to be asked again
+    refused: PairNumbers = field(default_factory=NO_PAIRS.copy)  # of these: asked, but not answered yes
     overlapping: PairNumbers = field(default_factory=NO_PAIRS.copy)  # for the external model to learn from
-    apart: PairNumbers = field(default_factory=NO_PAIRS.copy)
+    apart: PairNumbers = field(default_factory=NO_PAIRS.copy)  # answered no
+    failed: PairNumbers = field(default_factory=NO_PAIRS.copy)  # about which the matcher could not tell
+    decided: PairNumbers = field(default_factory=NO_PAIRS.copy)  # the chain and all pairs answered yes or no
+    matched: int = 0  # pairs that the matcher was asked about and matched
 
 
 class View:
@@ -91,11 +94,6 @@ class View:
     def settled(self) -> PairNumbers:
         """The answered pairs (n, 2), whatever the answer, and the chain."""
         return self.answered.settled
-
-    @property
-    def refused(self) -> PairNumbers:
-        """The pairs (n, 2) that were asked and not answered yes."""
-        return self.answered.refused
 
     @cached_property
     def external(self) -> ExternalModel:
@@ -149,6 +147,10 @@ class View:
     def is_settled(self, pairs: PairNumbers) -> NDArray[np.bool_]:
         """Return whether pairs (n, 2) were answered, whatever the answer."""
         return _among(pair_key(*pairs.T), np.sort(pair_key(*self.settled.T)))
+
+    def is_decided(self, pairs: PairNumbers) -> NDArray[np.bool_]:
+        """Return whether pairs (n, 2) were answered yes or no, or belong to the chain."""
+        return _among(pair_key(*pairs.T), np.sort(pair_key(*self.answered.decided.T)))
 
     def may_be_asked(self, pairs: PairNumbers) -> NDArray[np.bool_]:
         """Return whether pairs (n, 2), i < j, may be asked."""

@@ -14,6 +14,9 @@ from smalti.suggestion.candidates import CandidatePairs
 from smalti.suggestion.expected_gain import ExpectedGain
 from smalti.suggestion.state_view import View
 
+CHOSEN_JOINTLY = 256
+"""Candidates among which the questions of a batch are chosen jointly: the best ones by themselves."""
+
 
 class Strategy(Protocol):
     """Ranks the pairs that may be asked."""
@@ -72,13 +75,19 @@ class Smalti:
 
     def choose(self, expected_gain: ExpectedGain, count: int) -> Iterator[tuple[int, float, float, ExpectedGain]]:
         """Yield the best candidates: number, gain per cost, drop after a yes, expected gain of the rest."""
-        for _ in range(min(count, len(expected_gain.yes_probability))):
+        numbers = np.arange(len(expected_gain.yes_probability))
+        if count > 1 and len(numbers) > CHOSEN_JOINTLY:
+            # Answers hardly raise the gain of others: what is not among the best now will not be asked in this batch.
+            alone = self.gain_per_cost(expected_gain.yes_probability, expected_gain.gains)
+            numbers = np.sort(np.argsort(-alone, kind="stable")[:CHOSEN_JOINTLY])
+            expected_gain = expected_gain.of_some(numbers)
+        for _ in range(min(count, len(numbers))):
             gains = expected_gain.gains
             gain_per_cost = self.gain_per_cost(expected_gain.yes_probability, gains)
             best = int(np.argmax(gain_per_cost))
             if gain_per_cost[best] <= 0.0:
                 return
-            found = best, float(gain_per_cost[best]), float(gains[best])
+            found = int(numbers[best]), float(gain_per_cost[best]), float(gains[best])
             if count > 1:
                 expected_gain = expected_gain.suppose(best)
             yield (*found, expected_gain)

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
-from scipy.spatial.transform import Rotation
 
 from smalti.errors import UsageError
 from smalti.geometry.outline import Outline
 from smalti.records import Homographies, Points
 from smalti_lab.endoscopy.endoscope_settings import EndoscopeSettings, Hand
-from smalti_lab.synthetic.camera_path import Handling, wander
+from smalti_lab.synthetic.camera_path import Handling, follow_curve, view_tilted, wander
 from smalti_lab.synthetic.degradation import draw_drift
 
 HASTE_FRAMES = 8.0
@@ -26,8 +24,6 @@ TILT_FRAMES = 80.0
 
 KNOT_STEP = 0.2
 """Frame widths between the points through which the path is drawn."""
-
-POINTS_A_KNOT = 64
 
 LEAST_RANGE = 0.5
 """Frame sides that the scope must be able to move along each side of the scene."""
@@ -69,7 +65,7 @@ def move_hand(settings: EndoscopeSettings, scene_size: tuple[int, int], seed: in
     lean = [math.radians(hand.tilt_degrees) / math.sqrt(2) * draw_drift(frames, TILT_FRAMES, rng) for _ in range(2)]
     middle = Outline.of_pixels(settings.width, settings.height).centre
     return Motion(
-        centres, turn, scale, _tilted_view(centres, turn, scale, np.stack(lean, axis=1), hand.focal_px, middle)
+        centres, turn, scale, view_tilted(centres, turn, scale, np.stack(lean, axis=1), hand.focal_px, middle)
     )
 
 
@@ -101,34 +97,23 @@ def _draw_path(
             f"{size[0]} × {size[1]} about; give one of at least {needed[0]} × {needed[1]}"
         )
     knots = math.ceil(run[-1] / pace) + 4
+    if hand.onward:
+        return _move_on(run, np.array(scene_size) - 2 * np.array(handling.reach(*size)), scene_size)
     places = wander(scene_size, knots, size, step=KNOT_STEP, visits=hand.visits, handling=handling, seed=seed).centres
-    smooth = CubicSpline(np.arange(knots), places)(np.linspace(0, knots - 1, knots * POINTS_A_KNOT))
-    along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(smooth, axis=0), axis=1))])
-    return np.column_stack([np.interp(run, along, smooth[:, c]) for c in (0, 1)])
+    return follow_curve(places, run)
 
 
-def _tilted_view(
-    centres: Points,
-    turn: NDArray[np.float64],
-    scale: NDArray[np.float64],
-    lean: NDArray[np.float64],
-    focal_px: float,
-    middle: Points,
-) -> Homographies:
-    """Return `plane_from_frame` (N, 3, 3) of a pinhole camera whose middle pixel shows `centres`.
-
-    `lean` (N, 2) is the rotation vector of the tilt, about the camera's x and y axes, in radians.
-    """
-    ray_from_pixel = np.array(
-        [[1 / focal_px, 0, -middle[0] / focal_px], [0, 1 / focal_px, -middle[1] / focal_px], [0, 0, 1]]
-    )
-    none = np.zeros(len(turn))
-    plane_from_camera = (
-        Rotation.from_rotvec(np.column_stack([none, none, turn])) * Rotation.from_rotvec(np.column_stack([lean, none]))
-    ).as_matrix()
-    rays: Homographies = plane_from_camera @ ray_from_pixel
-    distance = (focal_px * scale)[:, None, None]
-    # A ray meets the plane where its third coordinate is 1.
-    axis = plane_from_camera[:, :2, 2:] / plane_from_camera[:, 2:, 2:]
-    rays[:, :2] = distance * rays[:, :2] + (centres[:, :, None] - distance * axis) * rays[:, 2:]
-    return rays
+def _move_on(run: NDArray[np.float64], free: NDArray[np.float64], scene_size: tuple[int, int]) -> Points:
+    """Return points (frames, 2) on a wave along the scene's longer side, which never come back to a place."""
+    longer = int(np.argmax(free))
+    share = np.linspace(-0.5, 0.5, 257)
+    wave = np.empty((len(share), 2))
+    wave[:, longer] = free[longer] * share
+    wave[:, 1 - longer] = 0.4 * free[1 - longer] * np.sin(4 * np.pi * share)
+    points = follow_curve(Outline.of_pixels(*scene_size).centre + wave, run)
+    if run[-1] > np.linalg.norm(np.diff(wave, axis=0), axis=1).sum():
+        raise UsageError(
+            f"endoscope: a scene of {scene_size[0]} × {scene_size[1]} pixels is too short to move on for "
+            f"{run[-1]:.0f} pixels; give a longer scene or fewer frames"
+        )
+    return points

@@ -20,6 +20,7 @@ class Hand:
     focal_px: float = 1000.0  # the longer, the less perspective in a tilt
     scale: float = 1.0  # scene pixels a frame pixel, without zoom
     visits: float = 1.5  # how often a place is passed on average: the larger, the smaller the area
+    onward: bool = False  # the scope moves on along the scene's longer side and never comes back
 
     def __post_init__(self) -> None:
         _refuse_outside("hand", self, slowest_px=(0, 1e4), tremor_px=(0, 1e3), turn_degrees=(0, 180), zoom=(0, 1))

@@ -11,15 +11,18 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 from scipy.ndimage import gaussian_filter1d
+from scipy.spatial.transform import Rotation
 
 from smalti.errors import UsageError
 from smalti.geometry.linear_maps import apply
 from smalti.geometry.outline import Outline
-from smalti.records import Points, Transforms
+from smalti.records import Homographies, Points, Transforms
 from smalti_lab.synthetic.degradation import draw_drift
 
 STEP = 0.28
+POINTS_A_KNOT = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,6 +173,14 @@ def wander(
     return _fly("wander", _pace_out(_fold(walk, home), pace, frames), scene_size, frame_size, handling, seed)
 
 
+def follow_curve(knots: Points, run: NDArray[np.float64]) -> Points:
+    """Return the points (n, 2) on the smooth curve through `knots` (k, 2), after the ways `run` (n,) along it."""
+    count = len(knots)
+    smooth = CubicSpline(np.arange(count), knots)(np.linspace(0, count - 1, count * POINTS_A_KNOT))
+    along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(smooth, axis=0), axis=1))])
+    return np.column_stack([np.interp(run, along, smooth[:, c]) for c in (0, 1)])
+
+
 def _fold(walk: Points, size: NDArray[np.float64]) -> Points:
     """Reflect a walk at the sides of a box about the origin, and round the corners of each reflection."""
     roundness = 0.985
@@ -285,6 +296,33 @@ class Pose:
         linear = np.stack([np.stack([cos, -sin], axis=-1), np.stack([sin, cos], axis=-1)], axis=-2)
         origin = centres + self.shift - linear @ outline.centre
         return np.concatenate([linear, origin[:, :, None]], axis=2)
+
+
+def view_tilted(
+    centres: Points,
+    turn: NDArray[np.float64],
+    scale: NDArray[np.float64],
+    lean: NDArray[np.float64],
+    focal_px: float,
+    middle: Points,
+) -> Homographies:
+    """Return `plane_from_frame` (N, 3, 3) of a pinhole camera whose middle pixel shows `centres`.
+
+    `lean` (N, 2) is the rotation vector of the tilt, about the camera's x and y axes, in radians.
+    """
+    ray_from_pixel = np.array(
+        [[1 / focal_px, 0, -middle[0] / focal_px], [0, 1 / focal_px, -middle[1] / focal_px], [0, 0, 1]]
+    )
+    none = np.zeros(len(turn))
+    plane_from_camera = (
+        Rotation.from_rotvec(np.column_stack([none, none, turn])) * Rotation.from_rotvec(np.column_stack([lean, none]))
+    ).as_matrix()
+    rays: Homographies = plane_from_camera @ ray_from_pixel
+    distance = (focal_px * scale)[:, None, None]
+    # A ray meets the plane where its third coordinate is 1.
+    axis = plane_from_camera[:, :2, 2:] / plane_from_camera[:, 2:, 2:]
+    rays[:, :2] = distance * rays[:, :2] + (centres[:, :, None] - distance * axis) * rays[:, 2:]
+    return rays
 
 
 def _shake(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:

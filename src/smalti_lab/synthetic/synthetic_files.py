@@ -19,7 +19,14 @@ CONVENTION = (
     "mosaic_from_frame maps points (x, y, 1) of a frame to the mosaic, which is the scene; pixels, x to the right, "
     "y down, the centre of the top-left pixel is (0, 0)"
 )
-QUALITY = {"libx264": {"preset": "medium"}, "libx265": {"preset": "medium", "x265-params": "log-level=error"}}
+WITH_PRESETS = {
+    "libx264": {"x264-params": "cpu-independent=1"},
+    "libx265": {"x265-params": "log-level=error"},
+}
+"""Codecs that have presets, and what keeps them repeatable or quiet.
+
+With several threads, or with the fastest code for the processor, x264 writes other bytes from run to run.
+"""
 
 
 def write_video(
@@ -30,9 +37,11 @@ def write_video(
     crf: int = 12,
     frames_per_second: int = 25,
     pixel_format: str | None = None,
+    preset: str = "medium",
 ) -> Path:
     """Encode all frames, one by one. The extension selects the container, `crf` the quality (0 is the best).
 
+    `preset` is the effort of x264 and x265.
     `mjpeg` has no `crf`. It gets a quarter of it as its quantiser, which looks about as good.
     """
     path = Path(path)
@@ -44,10 +53,9 @@ def write_video(
         )
     try:
         with av.open(path, "w") as container:
-            stream = container.add_stream(codec, rate=Fraction(frames_per_second), options=_options(codec, crf))
+            stream = container.add_stream(codec, rate=Fraction(frames_per_second), options=_options(codec, crf, preset))
             assert isinstance(stream, av.VideoStream)
             stream.width, stream.height, stream.pix_fmt = sequence.width, sequence.height, pixel_format
-            # With several threads x264 writes different bytes in different runs.
             stream.codec_context.thread_count = 1
             if codec == "mjpeg":
                 stream.codec_context.qmin = stream.codec_context.qmax = max(crf // 4, 1)
@@ -109,8 +117,10 @@ def read_truth(path: str | Path) -> Transforms:
     return maps[:, :2]
 
 
-def _options(codec: str, crf: int) -> dict[str, str]:
+def _options(codec: str, crf: int, preset: str) -> dict[str, str]:
     if codec == "mjpeg":
         return {}
     # A constant quality. vp9 takes it only together with a bit rate of zero.
-    return {"crf": str(crf), "b": "0"} if "vp9" in codec else {"crf": str(crf), **QUALITY.get(codec, {})}
+    if "vp9" in codec:
+        return {"crf": str(crf), "b": "0"}
+    return {"crf": str(crf), **({"preset": preset, **WITH_PRESETS[codec]} if codec in WITH_PRESETS else {})}

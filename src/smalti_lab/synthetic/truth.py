@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from smalti.compiled import compiled
 from smalti.errors import UsageError
 from smalti.geometry.homographies import apply_map, project_points
+from smalti.geometry.lens import Lens
 from smalti.geometry.linear_maps import apply, compose, invert, square
 from smalti.geometry.outline import Outline
-from smalti.records import Homographies, PairNumbers, Points, Transforms
+from smalti.records import Homographies, PairNumbers, Points
 
 LEAST_OVERLAP = 0.1
 POINTS_A_SIDE = 9
@@ -48,16 +49,21 @@ class CommonPoints:
 
 
 def measure_errors(
-    estimated: NDArray[np.float64], truth: Transforms, outline: Outline, frames: Iterable[int] | None = None
+    estimated: NDArray[np.float64],
+    truth: NDArray[np.float64],
+    outline: Outline,
+    frames: Iterable[int] | None = None,
+    lens: Lens | None = None,
 ) -> PairErrors:
-    """Compare `mosaic_from_frame`, (n, 2, 3) or (n, 3, 3), with the truth (N, 2, 3).
+    """Compare `mosaic_from_frame`, (n, 2, 3) or (n, 3, 3), with the truth, (N, 2, 3) or (N, 3, 3).
 
-    `frames` are the numbers of the placed frames, in the order of `estimated`; all by default.
+    `frames` are the numbers of the placed frames, in the order of `estimated`; all by default. With a lens the
+    estimated maps take undistorted pixels, and so do the errors. In truth there is no lens.
     """
     numbers, maps = _placed(estimated, len(truth), frames)
     exact = truth[numbers]
     pairs = find_overlaps(exact, outline, LEAST_OVERLAP)
-    common_points = (_map_grid(exact, pairs[rows], outline) for rows in _parts(len(pairs)))
+    common_points = (_map_grid(exact, pairs[rows], outline, lens) for rows in _parts(len(pairs)))
     return _collect(maps, numbers, len(truth), common_points)
 
 
@@ -131,12 +137,18 @@ def _check(estimated: NDArray[np.float64], numbers: NDArray[np.int64], frames: i
     return maps
 
 
-def _map_grid(exact: Transforms, pairs: PairNumbers, outline: Outline) -> CommonPoints:
-    """Map a grid of points of j to i, for affine maps (n, 2, 3)."""
+def _map_grid(exact: NDArray[np.float64], pairs: PairNumbers, outline: Outline, lens: Lens | None) -> CommonPoints:
+    """Map a grid of points of j to i."""
     i, j = pairs.T
     grid = _grid(outline)
-    true_points = apply(compose(invert(exact[i]), exact[j]), grid)
-    return CommonPoints(pairs, true_points, grid, outline.contains(true_points))
+    if exact.shape[1] == 2:
+        true_points = apply(compose(invert(exact[i]), exact[j]), grid)
+    else:
+        true_points = project_points(np.linalg.inv(exact[i]) @ exact[j], grid)
+    is_common = outline.contains(true_points)
+    if lens is None:
+        return CommonPoints(pairs, true_points, grid, is_common)
+    return CommonPoints(pairs, lens.undistort(true_points), lens.undistort(grid), is_common)
 
 
 def _measure(
@@ -172,10 +184,15 @@ def _by_frame(
 MOST_CORNERS = 8
 
 
-def find_overlaps(mosaic_from_frame: Transforms, outline: Outline, least: float) -> PairNumbers:
-    """Return the pairs (n, 2), i < j, whose intersection covers at least this fraction of the smaller frame."""
-    corners = apply(mosaic_from_frame, outline.corners)
-    areas = outline.area * np.abs(np.linalg.det(mosaic_from_frame[:, :, :2]))
+def find_overlaps(mosaic_from_frame: NDArray[np.float64], outline: Outline, least: float) -> PairNumbers:
+    """Return the pairs (n, 2), i < j, whose intersection covers at least this fraction of the smaller frame.
+
+    The maps are (N, 2, 3) or (N, 3, 3).
+    """
+    is_affine = mosaic_from_frame.shape[1] == 2
+    corners = (apply if is_affine else project_points)(mosaic_from_frame, outline.corners)
+    x, y = np.moveaxis(corners, 2, 0)
+    areas = np.abs(np.sum(x * np.roll(y, -1, axis=1) - y * np.roll(x, -1, axis=1), axis=1)) / 2
     # Only frames whose bounding boxes meet can overlap.
     low, high = corners.min(axis=1), corners.max(axis=1)
     meets = (low[:, None] <= high[None]).all(axis=2)

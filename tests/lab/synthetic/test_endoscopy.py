@@ -156,6 +156,18 @@ def test_a_default_sequence_moves_like_a_hand_and_comes_back_to_places(seed):
     assert away.max() > 600
 
 
+def test_a_scope_that_moves_on_never_comes_back_and_stays_inside_the_scene():
+    hand = dataclasses.replace(HAND, onward=True)
+    sequence = EndoscopeSequence(np.zeros((300, 800, 3), np.uint8), dataclasses.replace(SMALL, hand=hand), 3)
+    assert (np.diff(sequence.motion.centres[:, 0]) > -1).all()  # but for the hand's tremor
+    assert np.ptp(sequence.motion.centres[:, 0]) > 250
+    x, y = np.concatenate([sequence.scene_from_frame(n, sequence.fields.grid(n)) for n in range(60)]).T
+    assert 0 <= x.min() < x.max() <= 799
+    assert 0 <= y.min() < y.max() <= 299
+    with pytest.raises(UsageError, match="too short to move on"):
+        EndoscopeSequence(SCENE, dataclasses.replace(SMALL, frames=300, hand=hand), 3)
+
+
 def test_an_affine_map_fits_consecutive_frames_of_a_default_sequence():
     sequence = EndoscopeSequence(np.zeros((2000, 2000, 3), np.uint8), seed=2)
     for n in range(0, 599, 20):

@@ -10,6 +10,7 @@ from smalti.rendering.canvas import Window
 from smalti.rendering.exposure import plain_exposure
 from smalti.rendering.frame_cache import FramePyramid
 from smalti.rendering.sampling_kernels import Feather
+from smalti.rendering.tone_curve import WHITE
 from tests.rendering.scene import shift
 
 MASK = np.ones((20, 30), dtype=bool)
@@ -18,7 +19,7 @@ STRAIGHT = Lens(Outline.of_pixels(30, 20))
 
 def painting(tile: Window, parts: dict[int, Window], frame_from_canvas: list[np.ndarray]) -> OverlayPainting:
     light = plain_exposure(len(frame_from_canvas), MASK).light
-    return OverlayPainting(FEATHER, tile, parts, np.array(frame_from_canvas), STRAIGHT, Feather(MASK), light)
+    return OverlayPainting(FEATHER, tile, parts, np.array(frame_from_canvas), STRAIGHT, Feather(MASK), light, WHITE)
 
 
 def grey(level: int) -> FramePyramid:

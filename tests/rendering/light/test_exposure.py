@@ -6,6 +6,7 @@ import pytest
 from smalti.rendering.exposure import AverageView, Exposure, estimate_exposure, plain_exposure
 from smalti.rendering.layout import rate_frames
 from smalti.rendering.light_comparison import STEPS, Comparison
+from smalti.rendering.tone_curve import KNEE
 
 FRAMES, WIDTH, HEIGHT = 30, 200, 150
 MASK = np.ones((HEIGHT, WIDTH), dtype=bool)
@@ -91,9 +92,26 @@ def test_a_frame_that_hangs_on_nothing_keeps_its_light(log_gains):
 
 def test_frames_made_brighter_are_dimmed_before_they_burn_out(log_gains):
     comparison = compare(log_gains)
-    bright = estimate(Comparison(comparison.pair, comparison.points, comparison.logs + 0.6))
-    assert np.exp(-bright.log_gains.mean()) == pytest.approx(0.85, abs=0.01)
-    assert np.exp(-estimate(comparison).log_gains.mean()) == pytest.approx(1.0, abs=0.1)
+    assert np.exp(-estimate(comparison).log_gains.mean()) == pytest.approx(1.0, abs=0.02)
+    # Twice as much light; where a frame would be clipped, nothing is compared.
+    logs = comparison.logs + 0.7
+    kept = (logs[..., :3] < np.log(245)).all(axis=(1, 2))
+    bright = Comparison(comparison.pair[kept], comparison.points[kept], logs[kept])
+    exposure = estimate(bright)
+    corrected = bright.logs[:, 0, :3] - exposure.log_gains[bright.pair[:, 0]]
+    corrected -= log_shading(bright.points[:, 0])[:, None]
+    in_mosaic, in_frames = (np.quantile(np.exp(one.max(axis=1)), 0.98) for one in (corrected, bright.logs[:, 0, :3]))
+    assert in_frames > KNEE
+    assert in_mosaic == pytest.approx(in_frames, rel=0.02)
+    assert np.exp(-exposure.log_gains.mean()) < 0.9
+
+
+def test_white_is_the_brightest_unclipped_pixel_of_any_frame(log_gains):
+    exposure = estimate(compare(log_gains))
+    field = np.stack(np.meshgrid(np.arange(WIDTH), np.arange(HEIGHT)), axis=-1).astype(float)
+    brightest = 254 * np.exp(-exposure.log_gains.min()) * np.exp(-log_shading(field)).max()
+    assert exposure.white == pytest.approx(brightest, rel=0.05)
+    assert plain_exposure(3, MASK).white == 254
 
 
 def test_a_plain_exposure_changes_nothing():

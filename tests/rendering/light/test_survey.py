@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from smalti.errors import OutputError
-from smalti.rendering.frame_survey import SHARPNESS, Survey, cell_of
+from smalti.rendering.frame_survey import SHARPNESS, Survey, cell_of, is_whole
 from tests.rendering.scene import Frames, displacement, frame_of, mapped, turn
 
 
@@ -71,10 +71,35 @@ def test_half_a_frame_that_was_left_is_looked_at_again(tmp_path):
     np.testing.assert_array_equal(survey.frames([0, 1, 2, 3])[:, 5, 5, 0], [0, 1, 2, 3])
 
 
-def test_other_frames_have_another_survey(tmp_path):
+def test_mosaics_of_one_source_share_a_survey(tmp_path):
     surveyed(tmp_path, {k: np.full((20, 30, 3), k, dtype=np.uint8) for k in range(4)})
-    _, reader = surveyed(tmp_path, {k: np.full((20, 30, 3), k, dtype=np.uint8) for k in range(1, 5)})
-    assert reader.decoded == [1, 2, 3, 4]
+    survey, reader = surveyed(tmp_path, {k: np.full((20, 30, 3), k, dtype=np.uint8) for k in range(1, 6, 2)})
+    assert reader.decoded == [5]
+    np.testing.assert_array_equal(survey.frames([0, 1, 2])[:, 5, 5, 0], [1, 3, 5])
+
+
+def test_a_frame_that_somebody_has_kept_is_not_read(tmp_path):
+    frames = {k: np.full((20, 30, 3), k, dtype=np.uint8) for k in (2, 7)}
+    Survey(tmp_path, range(10), 30, 20).keep(7, frames[7])
+    survey, reader = surveyed(tmp_path, frames)
+    assert reader.decoded == [2]
+    np.testing.assert_array_equal(survey.frames([0, 1])[:, 5, 5, 0], [2, 7])
+
+
+def test_only_a_damaged_frame_is_read_again_and_said(tmp_path):
+    frames = {k: np.full((20, 30, 3), k, dtype=np.uint8) for k in (0, 1, 3)}
+    surveyed(tmp_path, frames)
+    (file,) = tmp_path.iterdir()
+    record = 20 * 30 * 4 + 16
+    content = bytearray(file.read_bytes())
+    content[record + 5] ^= 1
+    file.write_bytes(content)
+    assert not is_whole(file, record)
+    reader, said = Frames(frames), []
+    Survey(tmp_path, [0, 1, 3], 30, 20).read_frames(reader, say=said.append)
+    assert reader.decoded == [1]
+    assert said == [f"{file}: is damaged; frames are read again"]
+    assert is_whole(file, record)
 
 
 def test_a_survey_that_cannot_be_written_is_one_line_that_names_it(tmp_path):

@@ -24,6 +24,9 @@ export type Command =
   | "actual"
   | "couple"
   | "loupe"
+  | "earlier"
+  | "later"
+  | "contrast"
   | "overlay"
   | "blink"
   | "undo"
@@ -56,15 +59,15 @@ export const BINDINGS: readonly Binding[] = [
   {
     command: "yes",
     keys: ["y"],
-    words: "the frames overlap: set landmarks, or confirm them",
+    words: "yes, a common place: mark it, or confirm the landmarks",
     group: "Answer",
   },
-  { command: "no", keys: ["n"], words: "no overlap", group: "Answer" },
-  { command: "unsure", keys: ["u"], words: "cannot tell", group: "Answer" },
+  { command: "no", keys: ["n"], words: "no common place", group: "Answer" },
+  { command: "unsure", keys: ["u"], words: "cannot tell: not asked again", group: "Answer" },
   {
     command: "confirm",
     keys: ["Enter"],
-    words: "accept the expected position, or confirm the answer",
+    words: "accept the expected place, or confirm the answer",
     group: "Answer",
     framesOnly: true,
   },
@@ -85,7 +88,7 @@ export const BINDINGS: readonly Binding[] = [
   {
     command: "place",
     keys: ["Space"],
-    words: "set a landmark at the cursor, or accept the expected position",
+    words: "set a landmark at the cursor, or accept the expected place",
     group: "Landmarks",
     framesOnly: true,
   },
@@ -150,6 +153,15 @@ export const BINDINGS: readonly Binding[] = [
     group: "View",
   },
   { command: "loupe", keys: ["l"], words: "magnifier off or on", group: "View" },
+  { command: "contrast", keys: ["w"], words: "local contrast: bring out faint structure, and back", group: "View" },
+  {
+    command: "earlier",
+    keys: [","],
+    words: "show the frame before, or the one after, of the active side (20 at most; Esc: back)",
+    group: "View",
+    repeats: true,
+  },
+  { command: "later", keys: ["."], words: "", group: "View", repeats: true },
   { command: "overlay", keys: ["v"], words: "next comparison: side by side, blink, swipe, difference", group: "View" },
   { command: "blink", keys: ["b"], words: "hold to show the other frame in the same place", group: "View" },
 ];

@@ -1,17 +1,21 @@
 /** Where a point of one frame is expected in the other, and how surely: by the mosaic, and by the landmarks that are set. */
 import type { Affine, Point } from "./affine";
-import { distance, invert } from "./affine";
+import { compose, invert } from "./affine";
 import type { Covariance } from "./covariance";
 import { plus, round, through } from "./covariance";
+import { ENTRIES } from "./equations";
 import { tangentAt } from "./homography";
 import { slopesAt, straighten } from "./lens";
 import type { Landmark, LensNumbers, Question, Side } from "./messages";
-import { multiply } from "./matrix";
+import { dot, multiply, trace } from "./matrix";
 import type { Polygon, Size } from "./polygon";
 import { boxOf, isInside, momentsOf } from "./polygon";
 import type { Pose } from "./pose";
-import { ENTRIES, motionOf, pointOf, poseOf, SIGMA_PX, unitsOf } from "./pose";
-import { Relation } from "./relation";
+import { motionOf, poseOf, SIGMA_PX, unitsOf } from "./pose";
+import { linearOf, Relation } from "./relation";
+import { surprisesOf } from "./surprise";
+import type { LandmarkTone } from "./tone";
+import { toneOf } from "./tone";
 
 export interface Prediction {
   readonly point: Point;
@@ -26,12 +30,21 @@ export interface Knowledge {
   readonly pose: Affine;
   /** Why the landmarks cannot be confirmed, in a sentence. */
   readonly problem: string | null;
-  /** Of every landmark, px of frame i. */
-  readonly residuals: readonly number[];
-  /** Expected RMS distance of the pose from the truth over the overlap, px of frame i; null without landmarks. */
+  /** What the mosaic and the other landmarks say of each landmark. */
+  readonly judgements: readonly Judgement[];
+  /** Expected RMS distance of the pose from the truth over the overlap, px of frame i; null where nothing is known. */
   readonly errorPx: number | null;
+  /** The same after one more landmark, clicked where it tells most. */
+  readonly oneMorePx: number | null;
   /** Where a point of frame `side` is expected in the other one. */
   predict(side: Side, point: Point): Prediction;
+}
+
+export interface Judgement {
+  readonly tone: LandmarkTone;
+  /** Distance from where it is expected, px of frame i, and one σ of that place. */
+  readonly offPx: number;
+  readonly reachPx: number;
 }
 
 /** Places along each side of the overlap's box at which the error is looked at. */
@@ -47,10 +60,11 @@ export function knowledgeOf(
   landmarks: readonly Landmark[],
   frame: Size,
   lens: LensNumbers | null,
+  field?: Polygon,
 ): Knowledge {
   const active = landmarks.filter((landmark) => landmark.active);
   const pose = poseOf(question, landmarks, frame, lens);
-  const relation = new Relation(pose.iFromJ, lens, frame);
+  const relation = new Relation(pose.iFromJ, lens, frame, field);
   const overlap = relation.overlap("j");
   const region = momentsOf(overlap);
   const centre = region?.centre ?? { x: (frame.width - 1) / 2, y: (frame.height - 1) / 2 };
@@ -59,13 +73,16 @@ export function knowledgeOf(
     : region === null
       ? "With these landmarks the frames do not overlap. Check whether two landmarks are swapped."
       : null;
+  const isKnown = region !== null && (active.length > 0 || question.joined);
+  const [errorPx, oneMorePx] = isKnown ? errorsOver(overlap, centre, relation, pose) : [null, null];
   return {
     source: active.length > 0 ? "landmarks" : "mosaic",
     relation,
     pose: relation.tangent("j", centre),
     problem,
-    residuals: landmarks.map((landmark) => distance(pointOf(landmark, "i"), relation.seen("j", pointOf(landmark, "j")))),
-    errorPx: active.length === 0 || region === null ? null : errorOver(overlap, centre, relation, pose),
+    judgements: judge(landmarks, question.noise, pose, frame),
+    errorPx,
+    oneMorePx,
     predict: (side, point) => predict(relation, pose, side, point),
   };
 }
@@ -79,20 +96,37 @@ function predict(relation: Relation, pose: Pose, side: Side, point: Point): Pred
   return { point: target, covariance: plus(through(back, covarianceInI(relation, pose, target)), through(back, clicks)) };
 }
 
-/** Return how uncertain the place in frame i of a point of frame j is: J v(x) C v(x)ᵀ Jᵀ, as it is seen. */
+function judge(landmarks: readonly Landmark[], noise: number, { equations }: Pose, frame: Size): Judgement[] {
+  const surprises = surprisesOf(equations);
+  const side = (frame.width + frame.height) / 2;
+  let at = 0;
+  return landmarks.map((landmark) => {
+    if (!landmark.active) return { tone: "off", offPx: 0, reachPx: 0 };
+    const surprise = surprises[at++]!;
+    const sigmaPx = noise * SIGMA_PX[landmark.origin];
+    const reachPx = surprise.reach * sigmaPx;
+    return { tone: toneOf(landmark, surprise, reachPx, side), offPx: surprise.distance * sigmaPx, reachPx };
+  });
+}
+
+/** Return how uncertain the place in frame i of a point of frame j is, as it is seen. */
 function covarianceInI(relation: Relation, { covariance }: Pose, point: Point): Covariance {
+  const rows = rowsInI(relation, point).flat();
+  const [xx, xy, , yy] = multiply(rows, multiply(covariance, transposed(rows), ENTRIES), ENTRIES);
+  return { xx: xx!, xy: xy!, yy: yy! };
+}
+
+/** Return how the place in frame i of a point of frame j moves with the entries of E, px: J v(x), as it is seen. */
+function rowsInI(relation: Relation, point: Point): [number[], number[]] {
   const { iFromJ, lens, frame } = relation;
   const { unit } = unitsOf(frame);
   const straight = straighten(lens, point);
-  const rows = motionOf({
+  const [x, y] = motionOf({
     x: (straight.x - (frame.width - 1) / 2) / unit,
     y: (straight.y - (frame.height - 1) / 2) / unit,
-  }).flat();
-  const carried = multiply(covariance, transposed(rows), ENTRIES);
-  const [xx, xy, , yy] = multiply(rows, carried, ENTRIES).map((entry) => entry * unit ** 2);
-  const map = tangentAt(iFromJ, straight);
-  const inStraight = through(map, { xx: xx!, xy: xy!, yy: yy! });
-  return through(invert(slopesAt(lens, relation.seen("j", point))), inStraight);
+  });
+  const [a, b, , d, e] = compose(invert(slopesAt(lens, relation.seen("j", point))), linearOf(tangentAt(iFromJ, straight)));
+  return [x.map((one, k) => unit * (a * one + b * y[k]!)), x.map((one, k) => unit * (d * one + e * y[k]!))];
 }
 
 /** Return rows (2, 8) as columns (8, 2). */
@@ -100,7 +134,8 @@ function transposed(rows: readonly number[]): number[] {
   return Array.from({ length: 2 * ENTRIES }, (_, k) => rows[(k % 2) * ENTRIES + Math.floor(k / 2)]!);
 }
 
-function errorOver(overlap: Polygon, centre: Point, relation: Relation, pose: Pose): number {
+/** Return the RMS error over the overlap, now and after a click on the place that tells most of the others. */
+function errorsOver(overlap: Polygon, centre: Point, relation: Relation, { covariance }: Pose): [number, number] {
   const { least, most } = boxOf(overlap);
   const shares = Array.from({ length: PLACES }, (_, k) => (k + 0.5) / PLACES);
   const grid = shares.flatMap((down) =>
@@ -111,12 +146,25 @@ function errorOver(overlap: Polygon, centre: Point, relation: Relation, pose: Po
   );
   const inside = grid.filter((point) => isInside(overlap, point));
   const places = inside.length > 0 ? inside : [centre];
-  const variances = places.map((point) => covarianceInI(relation, pose, point)).map(({ xx, yy }) => xx + yy);
-  return Math.sqrt(variances.reduce((sum, variance) => sum + variance) / places.length);
+  const rows = places.map((place) => rowsInI(relation, place));
+  // Of all places at once: the mean of the squared errors is the trace of this times the covariance.
+  const weight = new Array<number>(ENTRIES * ENTRIES).fill(0);
+  for (const row of rows.flat()) {
+    row.forEach((one, p) => row.forEach((other, q) => (weight[ENTRIES * p + q]! += (one * other) / places.length)));
+  }
+  const now = trace(multiply(weight, covariance, ENTRIES));
+  const variance = SIGMA_PX.clicked ** 2;
+  const removed = rows.map(([along, across]) => {
+    const [ca, cb] = [multiply(covariance, along, ENTRIES), multiply(covariance, across, ENTRIES)];
+    const [xx, xy, yy] = [dot(along, ca) + variance, dot(along, cb), dot(across, cb) + variance];
+    const [wa, wb] = [multiply(weight, ca, ENTRIES), multiply(weight, cb, ENTRIES)];
+    return (yy * dot(ca, wa) - 2 * xy * dot(ca, wb) + xx * dot(cb, wb)) / (xx * yy - xy * xy);
+  });
+  return [Math.sqrt(now), Math.sqrt(Math.max(0, now - Math.max(...removed)))];
 }
 
 function needed(off: number): string {
   return off > 0
     ? "All landmarks are switched off. Switch on at least one."
-    : "Set a landmark: click a point in one frame, then the same point in the other.";
+    : "Set a landmark: mark a point in one frame, then the same point in the other.";
 }

@@ -44,6 +44,18 @@ export function invertMatrix(a: Matrix, size: number): number[] {
   return right;
 }
 
+export function add(a: Matrix, b: Matrix): number[] {
+  return a.map((entry, k) => entry + b[k]!);
+}
+
+/** Return the sum of the diagonal of a square matrix. */
+export function trace(a: Matrix): number {
+  const size = Math.round(Math.sqrt(a.length));
+  let sum = 0;
+  for (let k = 0; k < size; k++) sum += a[k * (size + 1)]!;
+  return sum;
+}
+
 export function dot(a: Matrix, b: Matrix): number {
   return a.reduce((sum, entry, k) => sum + entry * b[k]!, 0);
 }

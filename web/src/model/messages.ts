@@ -106,6 +106,8 @@ export interface Notice {
   progress: Progress | null;
   /** None until it is computed */
   prediction: Prediction | null;
+  /** the matcher is answering questions now */
+  working: boolean;
 }
 
 /** Which questions a person sees. */
@@ -165,8 +167,10 @@ export interface State {
   /** what would be undone, in words */
   undo: string | null;
   redo: string | null;
-  /** why no question is left, in words */
+  /** why no question is left, or why the matcher answers no more, in words */
   stopped: string | null;
+  /** the matcher is answering questions now, and nobody is asked */
+  working: boolean;
   /** number of mosaics that nothing joins yet */
   parts: number;
   /** the mosaic in the folder has all answers so far */
@@ -348,4 +352,51 @@ export interface PairMap {
   smallest: number;
   largest: number;
   logarithmic: boolean;
+}
+
+/** One of the two mosaics that can be compared at the end. */
+export type MosaicVersion =
+  | "now"
+  /** by the chain alone */
+  | "before";
+
+/** A mosaic as DeepZoom tiles. Its last level has `width` × `height` pixels, and each level before half as many. */
+export interface TilePyramid {
+  /** centre of its first pixel at scale 1, in coordinates that both versions share, px of the frames */
+  left: number;
+  top: number;
+  /** its pixels for each px of the frames */
+  scale: number;
+  width: number;
+  height: number;
+  levels: number;
+  /** of a tile, without what it shares with its neighbours */
+  side: number;
+  /** px that a tile shares with each neighbour */
+  overlap: number;
+}
+
+/** A file of the project's folder. */
+export interface DeliveredFile {
+  name: string;
+  bytes: number;
+}
+
+/** The last mosaic that was finished, to be looked at. */
+export interface FinishedMosaic {
+  /** changes when it is finished again */
+  edition: string;
+  now: TilePyramid;
+  /** None if the chain alone makes no mosaic that can be drawn */
+  before: TilePyramid | null;
+  /** on it */
+  frames: number;
+  /** predicted */
+  error_px: number | null;
+  /** the same by the chain alone */
+  before_px: number | null;
+  /** it has all answers */
+  is_newest: boolean;
+  files: DeliveredFile[];
+  folder: string;
 }

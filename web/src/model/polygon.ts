@@ -94,6 +94,24 @@ export function boxOf(points: readonly Point[]): { least: Point; most: Point } {
   };
 }
 
+/** Return the smallest convex polygon around points. */
+export function hullOf(points: readonly Point[]): Polygon {
+  const sorted = [...points].sort((p, q) => p.x - q.x || p.y - q.y);
+  const chainOf = (way: readonly Point[]) => {
+    const chain: Point[] = [];
+    for (const point of way) {
+      while (chain.length > 1 && turnOf(chain[chain.length - 2]!, chain[chain.length - 1]!, point) <= 0) chain.pop();
+      chain.push(point);
+    }
+    return chain.slice(0, -1);
+  };
+  return [...chainOf(sorted), ...chainOf(sorted.reverse())];
+}
+
+function turnOf(a: Point, b: Point, c: Point): number {
+  return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x);
+}
+
 function signedArea(polygon: Polygon): number {
   let area = 0;
   polygon.forEach((corner, index) => {

@@ -9,24 +9,24 @@
  *
  * is solved a few times. A mosaic that is off by more than it thinks gives way: C is multiplied by that s ≥ 1 for which
  * Eᵀ (s C)⁻¹ E is as large as the number of directions that the landmarks tell.
+ *
+ * A landmark that is wrong by all that the mosaic and the others say (`surprise.ts`) is left out of the pose that is
+ * shown, as long as at least half of the landmarks are not: otherwise a single slip would fling the frame.
  */
 import type { Point } from "./affine";
+import type { Equations } from "./equations";
+import { ENTRIES, excessOf } from "./equations";
 import type { Homography } from "./homography";
 import { chain, homographyFrom, homographyOf, project, STRAIGHT, tangentAt } from "./homography";
 import { straighten } from "./lens";
 import type { Landmark, LensNumbers, Origin, Question, Side } from "./messages";
-import { dot, identity, invertMatrix, multiply } from "./matrix";
+import { add, dot, identity, invertMatrix, multiply, trace } from "./matrix";
 import type { Matrix } from "./matrix";
 import type { Size } from "./polygon";
+import { surprisesOf, WRONG } from "./surprise";
 
 /** Standard deviation of a landmark in each coordinate, in px, by how it came to its place. */
 export const SIGMA_PX: Record<Origin, number> = { clicked: 1.5, snapped: 0.5, matched: 1 };
-
-/** Of an increment E, row by row; the ninth, in the corner, is 0. */
-export const ENTRIES = 8;
-
-/** Degrees of freedom that are imagined to have shown that σ is right: few landmarks do not tell. */
-const IMAGINED = 2;
 
 const MOST_STEPS = 20;
 const SETTLED = 1e-10;
@@ -36,6 +36,8 @@ export interface Pose {
   readonly iFromJ: Homography;
   /** (8, 8), of the entries of E, in units of the frame: iFromJ ← iFromJ exp(E). */
   readonly covariance: Matrix;
+  /** What the pose was computed from. */
+  readonly equations: Equations;
 }
 
 export function pointOf(landmark: Landmark, side: Side): Point {
@@ -51,10 +53,33 @@ export function poseOf(question: Question, landmarks: readonly Landmark[], frame
     return { i: project(unitFromPixels, i!), j: project(unitFromPixels, j!), sigma };
   });
   const expected = chain(chain(unitFromPixels, homographyOf(question.i_from_j)), pixelsFromUnit);
-  const { map, covariance } = marks.length === 0
-    ? { map: expected, covariance: question.covariance }
-    : update(question.joined ? expected : similarity(marks), question.covariance, marks, question.joined);
-  return { iFromJ: normal(chain(chain(pixelsFromUnit, map), unitFromPixels)), covariance };
+  let believed = marks.map(() => true);
+  for (;;) {
+    const { map, covariance, equations } = fit(question, expected, marks, believed);
+    const doubted = mostDoubted(equations);
+    if (doubted === null) return { iFromJ: normal(chain(chain(pixelsFromUnit, map), unitFromPixels)), covariance, equations };
+    believed = believed.map((isBelieved, k) => isBelieved && k !== doubted);
+  }
+}
+
+/** Return the posterior of the mosaic and of the landmarks that are believed, and the equations of all. */
+function fit({ joined, covariance: prior }: Question, expected: Homography, marks: readonly Mark[], believed: boolean[]) {
+  const used = marks.filter((_, k) => believed[k]);
+  const first = joined || used.length === 0 ? expected : similarity(used);
+  const { map, covariance, v } = update(first, prior, used, joined);
+  const { rows, residuals, increment } = look(first, v, prior, marks);
+  const seen = rows.map((row, k) => residuals[k]! + dot(row, increment));
+  return { map, covariance, equations: { rows, seen, believed, covariance: prior, mayGiveWay: joined } };
+}
+
+/** Return the landmark that is most surely wrong; null where none is, or where too many would be. */
+function mostDoubted(equations: Equations): number | null {
+  const { believed } = equations;
+  const left = believed.filter(Boolean).length - 1;
+  if (left < 1 || 2 * left < believed.length) return null;
+  const sigmas = surprisesOf(equations).map((surprise, k) => (believed[k] ? surprise.sigmas : 0));
+  const most = Math.max(...sigmas);
+  return most < WRONG ? null : sigmas.indexOf(most);
 }
 
 /** The frame's units: half the mean of its sides, from its centre. */
@@ -90,6 +115,7 @@ function update(prior: Homography, covariance: Matrix, marks: readonly Mark[], m
   let v: number[] = new Array(ENTRIES).fill(0);
   let scale = 1;
   let state = look(prior, v, covariance, marks);
+  if (marks.length === 0) return { map: prior, covariance, v };
   let left = identity(ENTRIES);
   for (let step = 0; step < MOST_STEPS; step++) {
     const scaled = covariance.map((entry) => scale * entry);
@@ -115,10 +141,8 @@ function update(prior: Homography, covariance: Matrix, marks: readonly Mark[], m
   }
   const scaled = covariance.map((entry) => scale * entry);
   left = invertMatrix(add(identity(ENTRIES), multiply(state.information, scaled, ENTRIES)), ENTRIES);
-  // Where the residuals are worse than σ promises, σ was too small; the opposite is luck.
-  const freedom = 2 * marks.length - (ENTRIES - trace(left));
-  const excess = Math.max(1, (state.misfit + IMAGINED) / (freedom + IMAGINED));
-  return { map: state.map, covariance: multiply(scaled, left, ENTRIES).map((entry) => excess * entry) };
+  const excess = excessOf(state.misfit, 2 * marks.length - (ENTRIES - trace(left)));
+  return { map: state.map, covariance: multiply(scaled, left, ENTRIES).map((entry) => excess * entry), v };
 }
 
 /** Return what landmarks say of the map prior exp(C v). */
@@ -127,6 +151,8 @@ function look(prior: Homography, v: readonly number[], covariance: Matrix, marks
   const map = chain(prior, exponential(increment));
   const information = new Array<number>(ENTRIES * ENTRIES).fill(0);
   const gradient = new Array<number>(ENTRIES).fill(0);
+  const allRows: number[][] = [];
+  const residuals: number[] = [];
   let misfit = 0;
   for (const { i, j, sigma } of marks) {
     const seen = project(map, j, { x: 0, y: 0 });
@@ -137,13 +163,15 @@ function look(prior: Homography, v: readonly number[], covariance: Matrix, marks
       const row = rows[axis]!.map((entry) => entry / sigma);
       const residual = off / sigma;
       misfit += residual ** 2;
+      allRows.push(row);
+      residuals.push(residual);
       row.forEach((one, p) => {
         gradient[p]! += one * residual;
         row.forEach((other, q) => (information[ENTRIES * p + q]! += one * other));
       });
     });
   }
-  return { increment, map, information, gradient, misfit, surprise: dot(v, increment) };
+  return { increment, map, information, gradient, misfit, surprise: dot(v, increment), rows: allRows, residuals };
 }
 
 /** Return the shift, or the turn, scale and shift, that landmarks have in common. */
@@ -185,14 +213,3 @@ function middle(points: readonly Point[]): Point {
   const sum = points.reduce((p, q) => ({ x: p.x + q.x, y: p.y + q.y }));
   return { x: sum.x / points.length, y: sum.y / points.length };
 }
-
-function add(a: Matrix, b: Matrix): number[] {
-  return a.map((entry, k) => entry + b[k]!);
-}
-
-function trace(a: Matrix): number {
-  let sum = 0;
-  for (let k = 0; k < ENTRIES; k++) sum += a[k * (ENTRIES + 1)]!;
-  return sum;
-}
-

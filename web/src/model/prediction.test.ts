@@ -25,10 +25,15 @@ describe("the prediction", () => {
     expect(summary({ ...state, target_met: true }, predicted)).toMatch(/^you can stop/);
   });
 
+  test("lets nobody stop while an answer contradicts the others", () => {
+    expect(summary({ ...state, target_met: true }, done, true)).not.toContain("stop");
+    expect(sentence(state, done, true)).not.toContain("stop");
+  });
+
   test("stops nobody while parts are not joined, which is not predicted", () => {
     const apart = { ...state, parts: 3, target_met: true };
     expect(summary(apart, predicted)).toMatch(/^more answers would help/);
-    expect(summary(apart, done)).toMatch(/^little left to gain inside the parts ·/);
+    expect(summary(apart, done)).toMatch(/^little left to gain inside the parts; a yes between them would join them ·/);
   });
 
   test("is current only for the answers that it was made from", () => {

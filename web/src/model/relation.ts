@@ -8,8 +8,8 @@ import type { LensNumbers, Side } from "./messages";
 import type { Polygon, Size } from "./polygon";
 import { intersect, outlineOf } from "./polygon";
 
-/** Points a side of an outline: a lens bends it. */
-const STEPS_OF_OUTLINE = 8;
+/** The longest side of an outline, as a share of the frame's longer side: a lens bends it. */
+const LONGEST_SIDE = 1 / 8;
 
 export class Relation {
   readonly #jFromI: Homography;
@@ -20,6 +20,8 @@ export class Relation {
     readonly iFromJ: Homography,
     readonly lens: LensNumbers | null,
     readonly frame: Size,
+    /** The part of a frame that shows the scene, convex. */
+    readonly field: Polygon = outlineOf(frame),
   ) {
     this.#jFromI = inverse(iFromJ);
     this.#middle = { x: (frame.width - 1) / 2, y: (frame.height - 1) / 2 };
@@ -39,14 +41,26 @@ export class Relation {
     return compose(translation(target.x, target.y), compose(linear, translation(-point.x, -point.y)));
   }
 
-  /** Return the outline of a frame as it lies in the other one. */
+  /** Return the outline of what a frame shows as it lies in the other one. */
   outline(of: Side): Polygon {
-    return finely(outlineOf(this.frame)).map((corner) => this.seen(of, corner));
+    return this.#finely(this.field).map((corner) => this.seen(of, corner));
   }
 
-  /** Return the part of a frame that the other one shows too. */
+  /** Return the part of what a frame shows that the other one shows too. */
   overlap(inside: Side): Polygon {
-    return intersect(this.outline(inside === "i" ? "j" : "i"), outlineOf(this.frame));
+    return intersect(this.outline(inside === "i" ? "j" : "i"), this.field);
+  }
+
+  #finely(polygon: Polygon): Polygon {
+    const longest = LONGEST_SIDE * Math.max(this.frame.width, this.frame.height);
+    return polygon.flatMap((corner, index) => {
+      const next = polygon[(index + 1) % polygon.length]!;
+      const steps = Math.ceil(Math.hypot(next.x - corner.x, next.y - corner.y) / longest);
+      return Array.from({ length: steps }, (_, step) => {
+        const share = step / steps;
+        return { x: corner.x + share * (next.x - corner.x), y: corner.y + share * (next.y - corner.y) };
+      });
+    });
   }
 
   #mapFrom(side: Side): Homography {
@@ -54,16 +68,7 @@ export class Relation {
   }
 }
 
-function linearOf([a, b, , d, e]: Affine): Affine {
+/** Return an affine map without its shift. */
+export function linearOf([a, b, , d, e]: Affine): Affine {
   return [a, b, 0, d, e, 0];
-}
-
-function finely(polygon: Polygon): Polygon {
-  return polygon.flatMap((corner, index) => {
-    const next = polygon[(index + 1) % polygon.length]!;
-    return Array.from({ length: STEPS_OF_OUTLINE }, (_, step) => {
-      const share = step / STEPS_OF_OUTLINE;
-      return { x: corner.x + share * (next.x - corner.x), y: corner.y + share * (next.y - corner.y) };
-    });
-  });
 }

@@ -3,13 +3,19 @@ import type { Landmark } from "./messages";
 import { toneOf } from "./tone";
 
 const landmark: Landmark = { x_i: 0, y_i: 0, x_j: 0, y_j: 0, origin: "clicked", active: true };
+const surprise = (sigmas: number) => ({ sigmas, distance: 0, reach: 1 });
 
-it("judges a residual by what the landmark promises", () => {
-  expect(toneOf(landmark, 3)).toBe("good");
-  expect(toneOf({ ...landmark, origin: "snapped" }, 3)).toBe("bad");
-  expect(toneOf({ ...landmark, origin: "matched" }, 3)).toBe("warn");
+it("judges a landmark by how surprising it is", () => {
+  expect(toneOf(landmark, surprise(1), 2, 300)).toBe("good");
+  expect(toneOf(landmark, surprise(3), 2, 300)).toBe("warn");
+  expect(toneOf(landmark, surprise(8), 2, 300)).toBe("bad");
+});
+
+it("says good of no landmark of which an error would not be noticed", () => {
+  expect(toneOf(landmark, surprise(0), 12, 300)).toBe("unchecked");
+  expect(toneOf(landmark, surprise(8), 12, 300)).toBe("bad");
 });
 
 it("does not judge what is switched off", () => {
-  expect(toneOf({ ...landmark, active: false }, 99)).toBe("off");
+  expect(toneOf({ ...landmark, active: false }, surprise(99), 2, 300)).toBe("off");
 });

@@ -1,12 +1,24 @@
-/** Colours of landmarks, by how far their two sides are apart. */
-import { SIGMA_PX } from "./pose";
+/** Colours and words of landmarks, by how surprising they are. */
 import type { Landmark } from "./messages";
+import type { Surprise } from "./surprise";
+import { WRONG } from "./surprise";
 
-export type LandmarkTone = "good" | "warn" | "bad" | "off";
+export type LandmarkTone = "good" | "unchecked" | "warn" | "bad" | "off";
 
-/** A landmark as good as its σ promises has a residual below 2.5 σ nineteen times in twenty. */
-export function toneOf({ origin, active }: Landmark, residual: number): LandmarkTone {
+/** A true landmark is as surprising once in twenty-three times. */
+const DOUBTFUL = 2.5;
+
+/** A landmark is checked where an error of this share of the frame's side would be doubtful. */
+const NOTICED = 0.08;
+
+/** `reachPx`: one σ of where it is expected; `side`: of the frame, px. */
+export function toneOf({ active }: Landmark, { sigmas }: Surprise, reachPx: number, side: number): LandmarkTone {
   if (!active) return "off";
-  const surprise = residual / SIGMA_PX[origin];
-  return surprise < 2.5 ? "good" : surprise < 5 ? "warn" : "bad";
+  if (sigmas >= WRONG) return "bad";
+  if (sigmas >= DOUBTFUL) return "warn";
+  return DOUBTFUL * reachPx > NOTICED * side ? "unchecked" : "good";
+}
+
+export function toneWords(tone: LandmarkTone): string {
+  return { good: "fits", unchecked: "not checked", warn: "doubtful", bad: "wrong?", off: "off" }[tone];
 }

@@ -60,11 +60,11 @@ export function place(viewport: Viewport, panel: Size, side: Side, point: Point,
   return pan(viewport, subtract(at, now), side);
 }
 
-/** Keep what is in the middle of frame j's panel there although its pose changes. */
-export function holdThrough(viewport: Viewport, before: Affine, after: Affine): Viewport {
-  const middle = add(viewport.centre, viewport.slack);
-  const held = apply(after, apply(invert(before), middle));
-  return { ...viewport, slack: subtract(held, viewport.centre) };
+/** Keep a point of frame j where it is on the screen although the frame's pose changes; else what is in the middle. */
+export function holdThrough(viewport: Viewport, before: Affine, after: Affine, point: Point | null = null): Viewport {
+  const held = point ?? apply(invert(before), add(viewport.centre, viewport.slack));
+  const moved = subtract(apply(after, held), apply(before, held));
+  return { ...viewport, slack: add(viewport.slack, moved) };
 }
 
 function bounded(zoom: number): number {

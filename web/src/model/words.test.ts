@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Forecast, Proposal, Question, State } from "./messages";
-import { matcherSays, percent, errorSummary, whyAsked } from "./words";
+import { errorSummary, gainWords, matcherSays, percent, reasonsOf } from "./words";
 
 const counts = { yes: 3, no: 1, unsure: 0, by_person: 4 };
 const state = { predicted_px: 4.23, target_px: 2, target_met: false, parts: 1, counts } as State;
@@ -21,21 +21,28 @@ describe("words", () => {
     expect(errorSummary({ ...state, target_met: true, parts: 2 }, forecast)).not.toContain("target reached");
   });
 
+  it("say what a yes would bring", () => {
+    expect(gainWords(question, forecast)).toBe("A yes would lower the error from 4.2 to 2.9 px.");
+    expect(gainWords(question, { ...forecast, after_yes_px: 4.199 })).toContain("hardly");
+    expect(gainWords({ ...question, joined: false }, forecast)).toBe("A yes would join two separate parts.");
+    expect(gainWords(question, null)).toBe("");
+  });
+
   it("say why a pair is asked", () => {
-    expect(whyAsked(question, forecast)).toBe(
-      "Why this pair: probability of overlap 71 % (by position 62 %, by appearance 88 %); " +
-        "relative position known to ± 24.3 px; a yes would reduce the error by 31 % (4.2 → 2.9 px).",
-    );
-    expect(whyAsked({ ...question, joined: false }, null)).toContain("no match joins them yet");
-    expect(whyAsked({ ...question, suggested: false }, null)).toMatch(/^You picked this pair: /);
-    expect(whyAsked(question, { ...forecast, after_yes_px: 4.199 })).toContain("hardly reduce");
+    expect(reasonsOf(question)[0]).toMatch(/^Smalti chose this pair/);
+    expect(reasonsOf(question).slice(1)).toEqual([
+      "Probability of a yes: 71 % (62 % from their positions alone, 88 % from how they look).",
+      "The place of frame 9 in frame 0 is known to ± 24.3 px.",
+    ]);
+    expect(reasonsOf({ ...question, joined: false })[2]).toContain("No answer joins");
+    expect(reasonsOf({ ...question, suggested: false })[0]).toBe("You chose this pair.");
   });
 
   it("say what the matcher thinks", () => {
     const proposal: Proposal = { i: 0, j: 9, verdict: "no", landmarks: [], reason: "7 matches, 10 needed", sure: true };
-    expect(matcherSays(proposal)).toBe("no overlap: 7 matches, 10 needed");
+    expect(matcherSays(proposal)).toBe("The matcher found no match: 7 matches, 10 needed.");
     const doubtful: Proposal = { ...proposal, verdict: "yes", reason: "", sure: false };
-    expect(matcherSays(doubtful)).toBe("overlap, 0 landmarks, not sure");
+    expect(matcherSays(doubtful)).toBe("The matcher found 0 common points, but is not sure.");
   });
 
   it("do not call something small nothing", () => {

@@ -44,31 +44,39 @@ function moreAnswers(state: State, forecast: Forecast | null): string | null {
   return forecast.more_is_bound ? `more than ${forecast.more} more` : `about ${forecast.more} more`;
 }
 
-/** Say why a pair is shown. */
-export function whyAsked(question: Question, forecast: Forecast | null): string {
-  const by = `by position ${percent(question.position)}, by appearance ${percent(question.appearance)}`;
-  const parts = [`probability of overlap ${percent(question.overlap)} (${by})`];
-  parts.push(question.joined ? `relative position known to ± ${px(question.unknown_px)} px` : "no match joins them yet");
-  const gain = forecast === null ? null : gainOf(forecast);
-  if (gain !== null) parts.push(gain);
-  return `${question.suggested ? "Why this pair" : "You picked this pair"}: ${parts.join("; ")}.`;
+/** What is asked of every pair. */
+export const QUESTION = "Do these two frames show a common place?";
+
+/** Say in a few words what a yes would bring. */
+export function gainWords(question: Question, forecast: Forecast | null): string {
+  if (!question.joined) return "A yes would join two separate parts.";
+  if (forecast === null || !(forecast.now_px > 0) || forecast.after_yes_px === null) return "";
+  const { now_px, after_yes_px } = forecast;
+  if (1 - after_yes_px / now_px < 0.005) return "A yes would hardly lower the error.";
+  return `A yes would lower the error from ${px(now_px)} to ${px(after_yes_px)} px.`;
 }
 
-function gainOf({ now_px, after_yes_px }: Forecast): string | null {
-  if (!(now_px > 0) || after_yes_px === null) return null;
-  const share = 1 - after_yes_px / now_px;
-  if (share < 0.005) return "a yes would hardly reduce the error";
-  return `a yes would reduce the error by ${percent(share)} (${px(now_px)} → ${px(after_yes_px)} px)`;
+/** Say why the pair is shown and what is known of it, a sentence each. */
+export function reasonsOf({ suggested, overlap, position, appearance, joined, unknown_px, i, j }: Question): string[] {
+  const chosen = "Smalti chose this pair: no other lowers the error more for the time that it takes.";
+  const evidence = `${percent(position)} from their positions alone, ${percent(appearance)} from how they look`;
+  return [
+    suggested ? chosen : "You chose this pair.",
+    `Probability of a yes: ${percent(overlap)} (${evidence}).`,
+    joined
+      ? `The place of frame ${j} in frame ${i} is known to ± ${px(unknown_px)} px.`
+      : "No answer joins these two frames yet, so that their places are not known.",
+  ];
 }
 
-/** Say what the matcher thinks of a pair. */
+/** Say what the matcher found. */
 export function matcherSays({ verdict, landmarks, reason, sure }: Proposal): string {
-  const doubt = sure ? "" : ", not sure";
-  if (verdict === "yes") return `overlap, ${plural(landmarks.length, "landmark")}${doubt}`;
-  const said = verdict === "no" ? "no overlap" : "cannot tell";
-  return reason === "" ? `${said}${doubt}` : `${said}${doubt}: ${reason}`;
+  const doubt = sure ? "" : ", but is not sure";
+  if (verdict === "yes") return `The matcher found ${plural(landmarks.length, "common point")}${doubt}.`;
+  const why = reason === "" ? "" : `: ${reason}`;
+  return verdict === "no" ? `The matcher found no match${why}.` : `The matcher cannot tell${why}.`;
 }
 
 export function verdictWords(verdict: "yes" | "no" | "unsure"): string {
-  return { yes: "overlap", no: "no overlap", unsure: "cannot tell" }[verdict];
+  return { yes: "yes", no: "no", unsure: "cannot tell" }[verdict];
 }

@@ -4,10 +4,12 @@ import type {
   CheckLandmarks,
   Checked,
   Conflict,
+  FinishedMosaic,
   Forecast,
   GiveAnswer,
   LiveMosaic,
   MapKind,
+  MosaicVersion,
   Outcome,
   PairMap,
   Proposal,
@@ -18,8 +20,23 @@ import type {
   State,
   Step,
 } from "../model/messages";
+import type { Tile } from "../model/pyramid";
 
-export type ExportName = "landmarks.csv" | "transforms.json" | "mosaic.png" | "project.zip";
+/** The finished mosaic in every format. */
+export const FORMATS = [
+  ["mosaic.png", "PNG", "one file, unchanged pixels"],
+  ["mosaic.jpg", "JPEG", "one small file, on white"],
+  ["mosaic.tif", "TIFF", "a pyramid with OME data, for large mosaics"],
+  ["mosaic.dzi.zip", "DeepZoom", "tiles for web pages, ZIP"],
+  ["mosaic.zarr.zip", "OME-Zarr", "chunks for image analysis, ZIP"],
+] as const;
+
+export type ExportName =
+  | "landmarks.csv"
+  | "transforms.json"
+  | "preview.png"
+  | "project.zip"
+  | (typeof FORMATS)[number][0];
 
 /** A square window over the usable frames; `frames` 0 is all of them. */
 export interface MapWindow {
@@ -45,6 +62,9 @@ export interface Api {
   check(landmarks: CheckLandmarks): Promise<Checked>;
   snap(point: SnapPoint): Promise<Snapped>;
   finish(step: Step): Promise<State>;
+  finished(): Promise<FinishedMosaic | null>;
+  tileAddress(edition: string, version: MosaicVersion, tile: Tile): string;
+  resultAddress(name: string): string;
   frameAddress(frame: number): string;
   sheetAddress(sheet: number): string;
   readonly maskAddress: string;
@@ -96,6 +116,10 @@ export function connect(root = "/api"): Api {
     check: (landmarks) => post("check", landmarks),
     snap: (point) => post("snap", point),
     finish: (step) => post("finish", step),
+    finished: () => get("finished"),
+    tileAddress: (edition, version, { level, column, row }) =>
+      `${root}/finished/${edition}/${version}/${level}/${column}_${row}.png`,
+    resultAddress: (name) => `${root}/results/${encodeURIComponent(name)}`,
     frameAddress: (frame) => `${root}/frames/${frame}.jpg`,
     sheetAddress: (sheet) => `${root}/sheets/${sheet}.jpg`,
     maskAddress: `${root}/mask.png`,

@@ -1,5 +1,5 @@
 /** What views see of the application: values that announce their changes, and things to do. */
-import type { AnswerRow, Forecast, LiveMosaic, Question, State } from "../model/messages";
+import type { AnswerRow, Contradiction, Forecast, LiveMosaic, Question, State } from "../model/messages";
 import type { DatedPrediction } from "../model/prediction";
 import type { Api } from "./api";
 
@@ -21,6 +21,8 @@ export interface App {
   readonly forecast: Observable<Forecast | null>;
   /** The latest word on what further answers would bring; it comes after the state that it is about. */
   readonly prediction: Observable<DatedPrediction | null>;
+  /** The answer that the person is asked about, because it contradicts the others. */
+  readonly contradiction: Observable<Contradiction | null>;
   /** All answers; fetched while somebody subscribes. */
   readonly answers: Observable<readonly AnswerRow[]>;
 

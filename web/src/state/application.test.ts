@@ -11,7 +11,7 @@ const map = [1, 0, 0, 0, 1, 0, 0, 0, 1];
 function stateAt(revision: number, more: Partial<State> = {}): State {
   const counts = { yes: 0, no: 0, unsure: 0, by_person: revision };
   const common = { stage: "asking", name: "film", source: "film.mp4", queue: "all", folder: "/film", usable: 9 };
-  return { ...common, revision, counts, width: 320, height: 240, lens: null, parts: 1, ...more } as State;
+  return { ...common, revision, counts, width: 320, height: 240, lens: null, parts: 1, working: false, ...more } as State;
 }
 
 function questionOf(i: number, j: number, revision: number, suggested = true): Question {
@@ -36,10 +36,12 @@ class Program {
   given: GiveAnswer[] = [];
   contradiction: Contradiction | null = null;
   failure: Error | null = null;
+  working = false;
+  stopped: string | null = null;
 
   readonly api = {
-    state: async () => stateAt(this.revision, { stage: this.stage }),
-    question: async () => this.question,
+    state: async () => stateAt(this.revision, { stage: this.stage, working: this.working, stopped: this.stopped, queue: "doubtful" }),
+    question: async () => (this.working ? null : this.question),
     pair: async (i: number, j: number) => questionOf(i, j, this.revision, false),
     mosaic: async () => ({}),
     answers: async () => [],
@@ -58,12 +60,14 @@ class Program {
 
   move(): Outcome {
     this.revision += 1;
-    const { revision, contradiction } = this;
-    return { state: stateAt(revision), question: this.question, contradiction, done: "done" };
+    const { revision, contradiction, working } = this;
+    const question = working ? null : this.question;
+    return { state: stateAt(revision, { working }), question, contradiction, done: "done" };
   }
 
   get notice(): Notice {
-    return { revision: this.revision, stage: this.stage, progress: null, prediction: null };
+    const { revision, stage, working } = this;
+    return { revision, stage, progress: null, prediction: null, working };
   }
 }
 
@@ -171,6 +175,36 @@ describe("the application", () => {
     expect(app.answerConflict.value).toBeNull();
   });
 
+  it("knows an answer of its own other tab from that of another person", async () => {
+    const other = new Application(program.api, kept);
+    await other.refresh();
+    const said: string[] = [];
+    app.voice.announcement.subscribe((announcement) => announcement && said.push(announcement.text));
+    await other.give("no");
+    app.hear(program.notice);
+    await settle();
+    expect(said.join()).toContain("another tab");
+    expect(said.join()).not.toContain("Another person");
+    program.move();
+    app.hear(program.notice);
+    await settle();
+    expect(said.join()).toContain("Another person");
+  });
+
+  it("says whether an answer that crossed came from its own other tab", async () => {
+    const other = new Application(program.api, kept);
+    await other.refresh();
+    await other.give("no");
+    program.failure = new ConflictError({ explanation: "", i: 0, j: 8, theirs: null, state: stateAt(1) });
+    await app.give("unsure");
+    expect(app.answerConflict.value?.isOwn).toBe(true);
+    const elsewhere = new Application(program.api, storage());
+    await elsewhere.refresh();
+    program.failure = new ConflictError({ explanation: "", i: 1, j: 8, theirs: null, state: stateAt(2) });
+    await elsewhere.give("no");
+    expect(elsewhere.answerConflict.value?.isOwn).toBe(false);
+  });
+
   it("sends after a reload what could not be sent before it, once", async () => {
     program.failure = new UnreachableError();
     void app.give("no");
@@ -182,6 +216,32 @@ describe("the application", () => {
     await settle();
     expect(program.given).toHaveLength(1);
     expect(program.given[0]).toMatchObject({ i: 0, j: 8, verdict: "no" });
+  });
+
+  it("shows the question that the end of the matcher's turn brings, although no answer came", async () => {
+    program.working = true;
+    await app.give("no");
+    app.hear(program.notice);
+    await settle();
+    expect(app.question.value).toBeNull();
+    program.working = false;
+    const said = vi.spyOn(app.voice, "say");
+    program.stopped = "further answers would change little";
+    app.hear(program.notice);
+    await settle();
+    expect(app.question.value).toMatchObject({ i: 1, j: 8 });
+    const why = "The matcher has stopped: further answers would change little.";
+    expect(said).toHaveBeenCalledWith(expect.stringContaining(why), undefined);
+  });
+
+  it("misses no end of the matcher's turn while an answer is on its way", async () => {
+    program.working = true;
+    const given = app.give("no");
+    program.working = false;
+    app.hear({ ...program.notice, revision: 1 });
+    await given;
+    await settle();
+    expect(app.question.value).toMatchObject({ i: 1, j: 8 });
   });
 
   it("says what cannot be shown instead of failing silently", async () => {

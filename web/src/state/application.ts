@@ -29,6 +29,8 @@ import { Voice } from "./voice";
 export interface AnswerConflict {
   readonly conflict: ConflictError["conflict"];
   readonly mine: GiveAnswer;
+  /** Both are of this browser, from two tabs. */
+  readonly isOwn: boolean;
 }
 
 export class Application implements App {
@@ -51,7 +53,6 @@ export class Application implements App {
   readonly sender: Sender;
 
   #drafts: Drafts | null = null;
-  #newest = 0;
   #isStale = false;
   #isWarned = false;
   #refreshing: Promise<void> | null = null;
@@ -80,10 +81,9 @@ export class Application implements App {
   hear(notice: Notice): void {
     this.notice.set(notice);
     if (notice.prediction !== null) this.prediction.set({ ...notice.prediction, revision: notice.revision });
-    this.#newest = notice.revision;
     const state = this.state.value;
     if (isReady(notice)) this.sender.wake();
-    if (state !== null && notice.revision === state.revision && notice.stage === state.stage) return;
+    if (state !== null && notice.stage === state.stage && !isNews(notice, state)) return;
     if (!this.sender.isBusy) void this.refresh();
   }
 
@@ -126,7 +126,9 @@ export class Application implements App {
       } catch (error) {
         if (!(error instanceof ConflictError)) throw error;
         this.state.set(error.conflict.state);
-        this.answerConflict.set({ conflict: error.conflict, mine: answer });
+        const { conflict } = error;
+        const isOwn = this.#drafts!.isOtherTab(answer.seen_revision, conflict.state.revision, answer);
+        this.answerConflict.set({ conflict, mine: answer, isOwn });
       } finally {
         this.isAnswering.set(false);
       }
@@ -184,7 +186,7 @@ export class Application implements App {
         // The folder is known only once the project is open.
         this.#drafts ??= new Drafts(this.storage, state.folder, () => this.#warnOfStorage());
         if (before === null || !isOpen(before)) await this.#open();
-        else if (state.revision !== before.revision) await this.#followOthers(before, state);
+        else if (isNews(before, state)) await this.#followOthers(before, state);
       });
     }
   }
@@ -206,12 +208,15 @@ export class Application implements App {
     this.answers.renew();
     const shown = this.question.value;
     const isMatcher = state.counts.by_person === before.counts.by_person && state.queue === "doubtful";
-    const news = isMatcher ? "The matcher gave answers." : "Another person changed the answers.";
+    const byMatcher = state.stopped == null ? "The matcher gave answers." : `The matcher has stopped: ${state.stopped}.`;
+    const isOwn = this.#drafts?.isOtherTab(before.revision, state.revision) === true;
+    const who = isOwn ? "You changed the answers in another tab." : "Another person changed the answers.";
+    const news = isMatcher ? byMatcher : who;
     if (this.drawing.isTouched) return isMatcher ? undefined : this.say(`${news} Your drawing is kept.`);
     const isPicked = shown !== null && !shown.suggested;
     const newer = isPicked ? await this.api.pair(shown.i, shown.j) : await this.api.question();
     if (this.drawing.isTouched || this.sender.isBusy || this.question.value !== shown) return;
-    if (!isSamePair(newer, shown)) this.say(`${news} Here is the next question.`);
+    if (newer !== null && !isSamePair(newer, shown)) this.say(`${news} Here is the next question.`);
     await this.#show(newer);
   }
 
@@ -220,6 +225,7 @@ export class Application implements App {
       const state = this.state.value;
       if (state === null || this.sender.isBusy) return;
       try {
+        this.#drafts?.noteChange({ revision: state.revision + 1, i: null, j: null });
         await this.#accept(await this.sender.during(() => act(state.revision)));
       } catch (error) {
         if (!(error instanceof ConflictError)) throw error;
@@ -238,7 +244,8 @@ export class Application implements App {
     void this.#fetchMosaic();
     this.answers.renew();
     await this.#show(question);
-    if (this.#newest > state.revision) void this.refresh();
+    const heard = this.notice.value;
+    if (heard !== null && heard.revision >= state.revision && isNews(heard, state)) void this.refresh();
   }
 
   /** Say once that a reload would lose what is drawn. */
@@ -261,4 +268,9 @@ export class Application implements App {
     if (state === null || !isOpen(state)) return;
     await this.voice.attempt(async () => this.answers.set(await this.api.answers()));
   }
+}
+
+/** Whether the answers are others, or the matcher's turn has begun or ended: its end may bring a question. */
+function isNews(now: Notice | State, before: State): boolean {
+  return now.revision !== before.revision || now.working !== before.working;
 }

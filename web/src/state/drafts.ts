@@ -2,7 +2,18 @@
 import type { Draft } from "../model/draft";
 import type { GiveAnswer } from "../model/messages";
 
+/** A change of the answers: the revision after it, and the pair that it is about. */
+export interface Change {
+  readonly revision: number;
+  readonly i: number | null;
+  readonly j: number | null;
+}
+
+const MOST_REMEMBERED = 50;
+
 export class Drafts {
+  readonly #tab = crypto.randomUUID?.() ?? String(Math.random());
+
   constructor(
     private readonly storage: Storage,
     private readonly project: string,
@@ -33,6 +44,23 @@ export class Drafts {
 
   forgetUnsent(): void {
     this.storage.removeItem(this.#key("unsent"));
+  }
+
+  /** Tell the other tabs of this browser what this one changes, so that they do not take it for somebody else's. */
+  noteChange(change: Change): void {
+    this.#write(this.#key("changes"), [...this.#changes().slice(1 - MOST_REMEMBERED), { ...change, tab: this.#tab }]);
+  }
+
+  /** Whether another tab of this browser changed a pair, or any, after one revision and up to another. */
+  isOtherTab(since: number, until: number, pair: { i: number; j: number } | null = null): boolean {
+    return this.#changes().some(({ revision, i, j, tab }) => {
+      const isThen = revision > since && revision <= until && tab !== this.#tab;
+      return isThen && (pair === null || (i === pair.i && j === pair.j));
+    });
+  }
+
+  #changes(): (Change & { tab: string })[] {
+    return this.#read<(Change & { tab: string })[]>(this.#key("changes")) ?? [];
   }
 
   #key(kind: string, ...pair: number[]): string {

@@ -103,9 +103,9 @@ describe("a drawing", () => {
     expect(drawing.canUndo).toBe(true);
   });
 
-  it("never shows landmarks with the residuals of others", () => {
+  it("never shows landmarks with the judgements of others", () => {
     const compare = () =>
-      expect(drawing.knowledge.value?.residuals).toHaveLength(drawing.draft.value.landmarks.length);
+      expect(drawing.knowledge.value?.judgements).toHaveLength(drawing.draft.value.landmarks.length);
     drawing.draft.subscribe(compare);
     drawing.knowledge.subscribe(compare);
     drawing.edit(add(5));

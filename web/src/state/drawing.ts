@@ -4,7 +4,8 @@ import { draftOf, drawnAlike, EMPTY } from "../model/draft";
 import type { Knowledge } from "../model/knowledge";
 import { knowledgeOf } from "../model/knowledge";
 import type { Landmark, LensNumbers, Proposal, Question } from "../model/messages";
-import type { Size } from "../model/polygon";
+import type { Polygon, Size } from "../model/polygon";
+import { outlineOf } from "../model/polygon";
 import type { Drafts } from "./drafts";
 import { Cell } from "./observable";
 
@@ -18,6 +19,7 @@ export class Drawing {
   #question: Question | null = null;
   #frame: Size = { width: 1, height: 1 };
   #lens: LensNumbers | null = null;
+  #field: Polygon = [];
   #drafts: Drafts | null = null;
   #first: Draft = EMPTY;
   #before: Draft[] = [];
@@ -34,11 +36,18 @@ export class Drawing {
   }
 
   /** Begin a pair with what was drawn on it before: not confirmed, taken back, or answered. */
-  load(question: Question | null, frame: Size, lens: LensNumbers | null, drafts: Drafts | null): void {
+  load(
+    question: Question | null,
+    frame: Size,
+    lens: LensNumbers | null,
+    drafts: Drafts | null,
+    field: Polygon = outlineOf(frame),
+  ): void {
     const goesOn = question !== null && isSamePair(question, this.#question) && this.isTouched;
     this.#question = question;
     this.#frame = frame;
     this.#lens = lens;
+    this.#field = field;
     this.#drafts = drafts;
     if (goesOn) return this.#draw(this.draft.value);
     const answered = question?.answer?.landmarks ?? [];
@@ -127,7 +136,8 @@ export class Drawing {
 
   #draw(draft: Draft): void {
     const question = this.#question;
-    const knowledge = question === null ? null : knowledgeOf(question, draft.landmarks, this.#frame, this.#lens);
+    const { landmarks } = draft;
+    const knowledge = question && knowledgeOf(question, landmarks, this.#frame, this.#lens, this.#field);
     // Both before either is announced: who hears of one reads the other.
     const announcements = [this.draft.place(draft), this.knowledge.place(knowledge)];
     for (const announce of announcements) announce?.();

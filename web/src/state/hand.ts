@@ -51,13 +51,15 @@ export class Hand {
       this.#tell();
       if (this.#isByKeys) this.#goOnByKeys(open);
     } else {
-      this.app.say("The expected position is outside of the other frame. Click the right one, or press Esc.", "warning");
+      this.app.say("The expected place is outside of the other frame. Mark the right place, or delete the point.", "warning");
     }
     return true;
   }
 
   /** Set a point where the cursor is; the partner's place is then where the keys act. */
   placeAtCursor(): void {
+    // A neighbour in time is shown: no landmark is of it.
+    if (this.pairView.backInTime()) return;
     const cursor = this.pairView.cursor.value;
     if (cursor === null) return this.pairView.moveCursor({ x: 0, y: 0 });
     this.tap(cursor.side, cursor.point);
@@ -110,7 +112,7 @@ export class Hand {
 
   switchOff(): void {
     const { selected } = this.#drawing.draft.value;
-    if (selected === null) return this.app.say("Select a landmark first: click it, or press [ or ].");
+    if (selected === null) return this.app.say("Select a landmark first.");
     this.#drawing.edit((draft) => toggle(draft, selected));
   }
 

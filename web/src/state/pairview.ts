@@ -4,6 +4,7 @@ import { add, apply, compose, IDENTITY, invert, scaled } from "../model/affine";
 import { ellipseOf, through } from "../model/covariance";
 import type { Prediction } from "../model/knowledge";
 import { other } from "../model/knowledge";
+import { pointOf } from "../model/pose";
 import type { Side } from "../model/messages";
 import type { Size } from "../model/polygon";
 import type { Viewport } from "../model/viewport";
@@ -15,6 +16,11 @@ import { Cell } from "./observable";
 export type Comparison = "side by side" | "blink" | "swipe" | "difference";
 
 export const COMPARISONS: readonly Comparison[] = ["side by side", "blink", "swipe", "difference"];
+
+/** How many frames before and after a frame can be looked at. */
+const FARTHEST_IN_TIME = 20;
+
+const NOW = { i: 0, j: 0 };
 
 /** A place in one of the frames, px of that frame. */
 export interface Spot {
@@ -36,6 +42,8 @@ export class PairView {
   readonly hasLoupe = new Cell(true);
   readonly pointer = new Cell<Spot | null>(null);
   readonly cursor = new Cell<Spot | null>(null);
+  /** Which neighbour in time is shown instead of each frame, by how many frames later. */
+  readonly moment = new Cell<Readonly<Record<Side, number>>>(NOW);
   /** The frame that keys act on. */
   readonly active = new Cell<Side>("i");
   /** Size of each of the two panels, CSS px. */
@@ -132,6 +140,23 @@ export class PairView {
     this.reveal(side, point);
   }
 
+  /** Show a neighbour in time of a frame of the pair: so many frames later than what is shown. */
+  goInTime(side: Side, by: number, frames: number): void {
+    const { question } = this.drawing;
+    if (question === null) return;
+    const least = Math.max(-FARTHEST_IN_TIME, -question[side]);
+    const most = Math.min(FARTHEST_IN_TIME, frames - 1 - question[side]);
+    const later = Math.min(most, Math.max(least, this.moment.value[side] + by));
+    if (later !== this.moment.value[side]) this.moment.set({ ...this.moment.value, [side]: later });
+  }
+
+  /** Show the frames of the pair again; false where they are shown. */
+  backInTime(): boolean {
+    const was = this.moment.value.i !== 0 || this.moment.value.j !== 0;
+    if (was) this.moment.set(NOW);
+    return was;
+  }
+
   cycleComparison(): void {
     const next = (COMPARISONS.indexOf(this.comparison.value) + 1) % COMPARISONS.length;
     this.comparison.set(COMPARISONS[next]!);
@@ -151,10 +176,15 @@ export class PairView {
     if (isNew) {
       this.cursor.set(null);
       this.comparison.set("side by side");
+      this.moment.set(NOW);
       this.isCoupled.set(true);
     }
-    if (isNew || this.#isFitted) this.fit();
-    else this.viewport.set(holdThrough(this.viewport.value, before, pose));
+    if (isNew) return this.fit();
+    // Landmarks turn the frame a little, about the one that was set: nothing else on the screen moves.
+    const { landmarks, selected } = this.drawing.draft.value;
+    const landmark = landmarks[selected ?? landmarks.length - 1];
+    const held = landmark === undefined ? null : pointOf(landmark, "j");
+    this.viewport.set(holdThrough(this.viewport.value, before, pose, held));
   }
 
   /** The landmark is set: show again what was shown before, so that the next one can be far from it. */

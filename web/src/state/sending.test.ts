@@ -7,7 +7,7 @@ import type { Saving } from "./sending";
 import { Sender } from "./sending";
 
 const answer: GiveAnswer = { i: 1, j: 7, verdict: "no", landmarks: [], seen_revision: 4 };
-const outcome = { done: "saved" } as Outcome;
+const outcome = { done: "saved", state: { revision: 5 } } as Outcome;
 
 function storage(): Storage {
   const kept = new Map<string, string>();

@@ -37,11 +37,15 @@ export class Sender {
   /** Send an answer until it has arrived; a conflict or a refusal ends it. `again`: it may have arrived before. */
   async give(answer: GiveAnswer, drafts: Drafts, again = false): Promise<Outcome | "theirs is the same"> {
     drafts.keepUnsent(answer);
+    const { i, j, seen_revision } = answer;
+    // Before it is sent: other tabs may hear of it before this one.
+    drafts.noteChange({ revision: seen_revision + 1, i, j });
     return this.during(async () => {
       for (let pause = FIRST_PAUSE_SECONDS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_SECONDS)) {
         try {
           const outcome = await this.api.give(answer);
           drafts.forgetUnsent();
+          drafts.noteChange({ revision: outcome.state.revision, i, j });
           return outcome;
         } catch (error) {
           if (isAway(error)) {

@@ -1,5 +1,6 @@
 /** What the views of the page share. */
 import type { Application } from "../state/application";
+import type { Finished } from "../state/finished";
 import type { Hand } from "../state/hand";
 import type { PairView } from "../state/pairview";
 import type { Snapping } from "../state/snapping";
@@ -7,6 +8,7 @@ import type { Snapping } from "../state/snapping";
 export interface Page {
   readonly app: Application;
   readonly pairView: PairView;
+  readonly finished: Finished;
   readonly hand: Hand;
   readonly snapping: Snapping;
 }

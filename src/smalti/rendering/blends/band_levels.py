@@ -78,8 +78,8 @@ class LevelSums:
             )
             coarser, coarser_left, coarser_top = finer, part.left, part.top
 
-    def combine(self, covered: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Return (h, w, 4), RGBA, opaque where a frame is drawn."""
+    def combine(self, covered: NDArray[np.bool_], white: float) -> NDArray[np.uint8]:
+        """Return (h, w, 4), RGBA, opaque where a frame is drawn. The tone curve maps `white` to 254."""
         coarser = self._levels[-1]
         _divide(coarser.colours, coarser.weights)
         for level in reversed(self._levels[:-1]):
@@ -93,7 +93,7 @@ class LevelSums:
                 coarser.window.top,
             )
             coarser = level
-        return to_bytes(coarser.colours, covered)
+        return to_bytes(coarser.colours, covered, white)
 
 
 def _blank(window: Window) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

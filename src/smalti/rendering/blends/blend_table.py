@@ -23,6 +23,7 @@ from smalti.rendering.layout import Layout
 from smalti.rendering.light_comparison import Light
 from smalti.rendering.sampling_kernels import Bending, brighten, cubic, distorted_position, position, weight_at
 from smalti.rendering.seams.seam_candidates import select_frames
+from smalti.rendering.tone_curve import shown
 
 Blend = Literal["multiband", "feather", "median", "none"]
 BLENDS: tuple[Blend, ...] = get_args(Blend)
@@ -44,20 +45,25 @@ def check_blend(name: str) -> None:
 
 def technique_of(blend: Blend, canvas: Canvas, layout: Layout, even_light: bool) -> Technique:
     """Return the technique that paints a canvas with this blend."""
-    light = lru_cache(maxsize=4096)(layout.exposure(even_light).light)
+    exposure = layout.exposure(even_light)
+    light, white = lru_cache(maxsize=4096)(exposure.light), exposure.white
     canvas_from_frame = canvas.canvas_from_frame(layout.mosaic_from_frame)
     if blend in ("feather", "median"):
-        return _mix(blend, canvas, layout, light)
+        return _mix(blend, canvas, layout, light, white)
     patchwork = layout.patchwork(canvas, even_light)
     if blend == "none":
         return Technique(
-            lambda tile: PatchPainting(tile, patchwork, light), patchwork.prepare, levels=1, reach=0, bytes_per_pixel=24
+            lambda tile: PatchPainting(tile, patchwork, light, white),
+            patchwork.prepare,
+            levels=1,
+            reach=0,
+            bytes_per_pixel=24,
         )
     zoom = np.sqrt(np.abs(np.linalg.det(canvas_from_frame[:, :2, :2])))
     levels = levels_for(float(np.median(zoom)) * min(layout.width, layout.height))
     reach = reach_of(levels)
     return Technique(
-        lambda tile: MultibandPainting(tile, patchwork, light, levels),
+        lambda tile: MultibandPainting(tile, patchwork, light, white, levels),
         lambda window, pool: patchwork.prepare(window.grow(reach + 2**levels), pool),
         levels=levels + 1,
         reach=reach,
@@ -65,7 +71,7 @@ def technique_of(blend: Blend, canvas: Canvas, layout: Layout, even_light: bool)
     )
 
 
-def _mix(blend: Blend, canvas: Canvas, layout: Layout, light: Callable[[int], Light]) -> Technique:
+def _mix(blend: Blend, canvas: Canvas, layout: Layout, light: Callable[[int], Light], white: float) -> Technique:
     """Return the technique that uses all frames at a point; for the median, enough of them."""
     frame_from_canvas = invert_homographies(canvas.canvas_from_frame(layout.mosaic_from_frame))
     indices = np.arange(len(frame_from_canvas))
@@ -79,7 +85,7 @@ def _mix(blend: Blend, canvas: Canvas, layout: Layout, light: Callable[[int], Li
     def begin(tile: Window) -> OverlayPainting:
         touching, parts = boxes_within(boxes, tile)
         touched = {int(indices[n]): Window.between(*part) for n, part in zip(touching, parts.tolist(), strict=True)}
-        return OverlayPainting(method, tile, touched, frame_from_canvas, layout.lens, layout.feather, light)
+        return OverlayPainting(method, tile, touched, frame_from_canvas, layout.lens, layout.feather, light, white)
 
     bytes_per_pixel = 4 * SLOTS + 20 if blend == "median" else 28
     return Technique(begin, lambda window, pool: None, levels=1, reach=0, bytes_per_pixel=bytes_per_pixel)
@@ -104,6 +110,7 @@ def _add_weighted(
     gains: NDArray[np.float32],
     flatness: NDArray[np.float32],
     table_from_frame: NDArray[np.float64],
+    white: float,
     weights: NDArray[np.float32],
     left: int,
     top: int,
@@ -116,12 +123,12 @@ def _add_weighted(
             weight = weight_at(weights, x, y)
             if weight <= 0.0:
                 continue
-            bright = weight * brighten(flatness, table_from_frame, x, y)
+            bright = brighten(flatness, table_from_frame, x, y)
             u, v = position(source_from_frame, x, y)
             red, green, blue = cubic(pixels, u, v)
-            colour_sums[row, column, 0] += red * bright * gains[0]
-            colour_sums[row, column, 1] += green * bright * gains[1]
-            colour_sums[row, column, 2] += blue * bright * gains[2]
+            colour_sums[row, column, 0] += weight * shown(red * bright * gains[0], white)
+            colour_sums[row, column, 1] += weight * shown(green * bright * gains[1], white)
+            colour_sums[row, column, 2] += weight * shown(blue * bright * gains[2], white)
             weight_sums[row, column] += weight
 
 
@@ -148,6 +155,7 @@ def _collect(
     gains: NDArray[np.float32],
     flatness: NDArray[np.float32],
     table_from_frame: NDArray[np.float64],
+    white: float,
     feather: NDArray[np.float32],
     left: int,
     top: int,
@@ -178,9 +186,9 @@ def _collect(
             u, v = position(source_from_frame, x, y)
             red, green, blue = cubic(pixels, u, v)
             colour = colours[row, column, worst]
-            colour[0] = _to_byte(red * bright * gains[0])
-            colour[1] = _to_byte(green * bright * gains[1])
-            colour[2] = _to_byte(blue * bright * gains[2])
+            colour[0] = _to_byte(shown(red * bright * gains[0], white))
+            colour[1] = _to_byte(shown(green * bright * gains[1], white))
+            colour[2] = _to_byte(shown(blue * bright * gains[2], white))
 
 
 @compiled

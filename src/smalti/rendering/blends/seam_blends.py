@@ -28,8 +28,8 @@ from smalti.rendering.seams.seam_candidates import NONE
 class PatchPainting:
     """Draws every pixel from one frame (`none`)."""
 
-    def __init__(self, tile: Window, patchwork: Patchwork, light: Callable[[int], Light]) -> None:
-        self._tile, self._patchwork, self._light = tile, patchwork, light
+    def __init__(self, tile: Window, patchwork: Patchwork, light: Callable[[int], Light], white: float) -> None:
+        self._tile, self._patchwork, self._light, self._white = tile, patchwork, light, white
         self._shown = patchwork.indices(tile)
         self._colours = np.zeros((tile.height, tile.width, 3), dtype=np.float32)
 
@@ -57,7 +57,7 @@ class PatchPainting:
 
     def finish(self) -> NDArray[np.uint8]:
         """Return (h, w, 4), RGBA."""
-        return to_bytes(self._colours, self._shown != NONE)
+        return to_bytes(self._colours, self._shown != NONE, self._white)
 
 
 @compiled
@@ -103,8 +103,10 @@ def reach_of(levels: int) -> int:
 class MultibandPainting:
     """Draws every pixel from one frame, and blends the seams in frequency bands (`multiband`)."""
 
-    def __init__(self, tile: Window, patchwork: Patchwork, light: Callable[[int], Light], levels: int) -> None:
-        self._tile, self._patchwork, self._light = tile, patchwork, light
+    def __init__(
+        self, tile: Window, patchwork: Patchwork, light: Callable[[int], Light], white: float, levels: int
+    ) -> None:
+        self._tile, self._patchwork, self._light, self._white = tile, patchwork, light, white
         self._step = 1 << levels
         self._around = tile.grow(reach_of(levels), self._step)
         self._shown = patchwork.indices(self._around)
@@ -125,7 +127,7 @@ class MultibandPainting:
 
     def finish(self) -> NDArray[np.uint8]:
         """Return (h, w, 4), RGBA."""
-        return self._sum.combine(self._shown[self._tile.slices_in(self._around)] != NONE)
+        return self._sum.combine(self._shown[self._tile.slices_in(self._around)] != NONE, self._white)
 
     def _find_boxes(self) -> dict[int, Window]:
         """Return where each relevant frame is drawn, with the margin that its bands reach."""

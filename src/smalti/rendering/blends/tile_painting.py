@@ -19,6 +19,7 @@ from smalti.rendering.canvas import Window
 from smalti.rendering.frame_cache import FramePyramid
 from smalti.rendering.light_comparison import Light
 from smalti.rendering.sampling_kernels import Feather, bending_of
+from smalti.rendering.tone_curve import WHITE, shown
 
 
 class Painting(Protocol):
@@ -50,21 +51,25 @@ class Technique:
     bytes_per_pixel: float  # of a tile that is being painted
 
 
-def to_bytes(colours: NDArray[np.float32], covered: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Round colours (h, w, 3) to RGBA (h, w, 4), transparent black where `covered` is false."""
+def to_bytes(colours: NDArray[np.float32], covered: NDArray[np.bool_], white: float = WHITE) -> NDArray[np.uint8]:
+    """Round colours (h, w, 3) to RGBA (h, w, 4), transparent black where `covered` is false.
+
+    The tone curve maps `white` to 254.
+    """
     image = np.empty((*covered.shape, 4), dtype=np.uint8)
-    _round(colours, covered, image)
+    _round(colours, covered, white, image)
     return image
 
 
 @compiled
-def _round(colours: NDArray[np.float32], covered: NDArray[np.bool_], image: NDArray[np.uint8]) -> None:
+def _round(colours: NDArray[np.float32], covered: NDArray[np.bool_], white: float, image: NDArray[np.uint8]) -> None:
     for row in range(image.shape[0]):
         for column in range(image.shape[1]):
             shows = covered[row, column]
             for channel in range(3):
                 # The bicubic kernel overshoots at edges, and so do frequency bands.
-                colour = min(max(colours[row, column, channel] + np.float32(0.5), np.float32(0.0)), np.float32(255.0))
+                colour = shown(colours[row, column, channel], white) + np.float32(0.5)
+                colour = min(max(colour, np.float32(0.0)), np.float32(255.0))
                 image[row, column, channel] = np.uint8(colour) if shows else np.uint8(0)
             image[row, column, 3] = 255 if shows else 0
 
@@ -76,8 +81,8 @@ class Method:
     # Colours and weights over a window (h, w) that so many frames touch.
     begin: Callable[[tuple[int, int], int], tuple[NDArray[Any], NDArray[Any]]]
     # Compiled. Takes the pixels, source_from_frame and frame_from_canvas of a frame, the bending of the lens, the
-    # frame's gains, flatness and table_from_frame, the feather's weights, left and top of the part it touches, and adds
-    # to colours and weights of that part.
+    # frame's gains, flatness and table_from_frame, the white of the tone curve, the feather's weights, left and top of
+    # the part it touches, and adds to colours and weights of that part.
     take: Callable[..., None]
     finish: Callable[[NDArray[Any], NDArray[Any]], NDArray[np.uint8]]  # to RGBA (h, w, 4)
 
@@ -94,10 +99,11 @@ class OverlayPainting:
         lens: Lens,
         feather: Feather,
         light: Callable[[int], Light],
+        white: float,
     ) -> None:
         """Take the part of the tile that each frame touches, by frame index."""
         self._method, self._tile, self._parts, self._frame_from_canvas = method, tile, parts, frame_from_canvas
-        self._bending, self._feather, self._light = bending_of(lens), feather, light
+        self._bending, self._feather, self._light, self._white = bending_of(lens), feather, light, white
         self._colours, self._weights = method.begin((tile.height, tile.width), len(parts))
 
     @property
@@ -117,6 +123,7 @@ class OverlayPainting:
             light.gains,
             light.flatness,
             light.table_from_pixels(np.eye(3)),
+            self._white,
             self._feather.weights,
             part.left,
             part.top,

@@ -48,14 +48,15 @@ def write_deepzoom(path: Path, image: Bands, caption: Caption, *, tiles: TileFor
         _write(path, part / str(len(sizes) - 1 - tile.level) / name, content)
 
     with replacing(path) as file:
-        file.write(_MANIFEST.format(_OVERLAP, tiles, _SIDE, image.width, image.height).encode())
+        file.write(_MANIFEST.format(OVERLAP, tiles, SIDE, image.width, image.height).encode())
         with replacing_folder(folder) as part:
-            _write_tiles(image, Cascade(sizes, _SIDE, _OVERLAP), _SIDE, _OVERLAP, write)
+            _write_tiles(image, Cascade(sizes, SIDE, OVERLAP), SIDE, OVERLAP, write)
 
 
 # Viewers that scale neighbouring tiles separately show thin lines between them unless the tiles overlap. 254 + 2 = 256
 # pixels are whole blocks of a JPEG.
-_SIDE, _OVERLAP = 254, 1
+SIDE, OVERLAP = 254, 1
+"""The side of a DeepZoom tile, and what it shares with each neighbour."""
 _MANIFEST = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'
     '<Image xmlns="http://schemas.microsoft.com/deepzoom/2008" Overlap="{}" Format="{}" TileSize="{}">'

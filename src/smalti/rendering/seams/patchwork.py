@@ -65,19 +65,22 @@ class Patchwork:
         for block, chosen in zip(missing, pool.map(self._choose, missing), strict=True):
             self._keep(block, chosen)
 
-    def indices(self, window: Window) -> NDArray[np.int32]:
+    def indices(self, window: Window, step: int = 1) -> NDArray[np.int32]:
         """Return (h, w): the index of the frame at each pixel, NONE where no frame is.
 
-        The window may reach beyond the canvas, where no frame is.
+        The window may reach beyond the canvas, where no frame is. With a `step` it lies inside the canvas, and only
+        every `step`-th column and row is looked at, from the first on.
         """
-        indices = np.full((window.height, window.width), NONE, dtype=np.int32)
+        indices = np.full((-(-window.height // step), -(-window.width // step)), NONE, dtype=np.int32)
         inside = window.intersect(self._canvas.window)
+        assert step == 1 or inside == window, "with a step, the window lies inside the canvas"
         if inside.is_empty:
             return indices
         cells = self._cells_of(inside)
         touching, boxes = self._touching(inside)
         rim = self.lens.rim
         low, high = rim.min(axis=0) - 0.5, rim.max(axis=0) + 0.5
+        assigned = np.full((-(-inside.height // step), -(-inside.width // step)), NONE, dtype=np.int32)
         assign_pixels(
             self._gather(cells),
             cells.left,
@@ -92,8 +95,12 @@ class Patchwork:
             self._feather.is_solid,
             inside.left,
             inside.top,
-            indices[inside.slices_in(window)],
+            step,
+            assigned,
         )
+        if step > 1:
+            return assigned
+        indices[inside.slices_in(window)] = assigned
         return indices
 
     def _cells_of(self, window: Window) -> Window:

@@ -203,8 +203,8 @@ def _update_messages(
                     for n in range(length):
                         value = belief[n] + cost[n]
                         mine[n] = value if value < mine[n] else mine[n]
-            least[:] = lowest_cost[0]
-            for b in range(1, SLOTS):
+            least[:] = np.float32(np.inf)
+            for b in range(SLOTS):
                 mine = lowest_cost[b]
                 for n in range(length):
                     least[n] = mine[n] if mine[n] < least[n] else least[n]

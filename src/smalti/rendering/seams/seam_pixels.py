@@ -27,50 +27,59 @@ def assign_pixels(
     solid: bool,
     left: int,
     top: int,
+    step: int,
     indices: NDArray[np.int32],
 ) -> None:
     """Fill `indices`: of the frames of the four cells around a pixel, the one with the most votes that covers it.
 
-    The votes are the weights of linear interpolation, so that seams run smoothly through cells. On the rim of the
-    mosaic it may be that none of the four covers the pixel. Then the frame is taken in which the pixel is deepest
-    inside. `touching` (n,) are the frames for this choice and `boxes` (n, 4) the pixels they reach: left, top, right,
-    bottom. `extent` is the extent of a frame in its own undistorted pixels, in the same order. `solid` tells that
-    frames have no masked pixels.
+    Only every `step`-th pixel is looked at, from (left, top) on. The votes are the weights of linear interpolation, so
+    that seams run smoothly through cells. On the rim of the mosaic it may be that none of the four covers the pixel.
+    Then the frame is taken in which the pixel is deepest inside. `touching` (n,) are the frames for this choice and
+    `boxes` (n, 4) the pixels they reach: left, top, right, bottom. `extent` is the extent of a frame in its own
+    undistorted pixels, in the same order. `solid` tells that frames have no masked pixels.
     """
     height, width = indices.shape
     votes = np.empty(4, dtype=np.float64)
     frames = np.empty(4, dtype=np.int64)
     near = np.empty(len(touching), dtype=np.int64)
-    for block_top in range(0, height, _RIM_BLOCK):
-        for block_left in range(0, width, _RIM_BLOCK):
-            right, bottom = min(block_left + _RIM_BLOCK, width), min(block_top + _RIM_BLOCK, height)
-            block = (left + block_left, top + block_top, left + right - 1, top + bottom - 1)
+    side = max(_RIM_BLOCK // step, 1)
+    for block_top in range(0, height, side):
+        for block_left in range(0, width, side):
+            right, bottom = min(block_left + side, width), min(block_top + side, height)
+            block = (
+                left + step * block_left,
+                top + step * block_top,
+                left + step * (right - 1),
+                top + step * (bottom - 1),
+            )
             only = _only_one(chosen, cells_left, cells_top, cell, block)
             if only >= 0 and solid and _is_inside(frame_from_canvas[only], bending, weights, block):
                 indices[block_top:bottom, block_left:right] = only
                 continue
             nearby = -1
             for row in range(block_top, bottom):
-                v = (top + row + 0.5) / cell - 0.5 - cells_top
+                y_canvas = top + step * row
+                v = (y_canvas + 0.5) / cell - 0.5 - cells_top
                 first_row = int(v)
                 ty = v - first_row
                 for column in range(block_left, right):
+                    x_canvas = left + step * column
                     best = NONE
                     if only != NONE:
-                        u = (left + column + 0.5) / cell - 0.5 - cells_left
+                        u = (x_canvas + 0.5) / cell - 0.5 - cells_left
                         first_column = int(u)
                         tx = u - first_column
                         frames[0], votes[0] = chosen[first_row, first_column], (1 - ty) * (1 - tx)
                         frames[1], votes[1] = chosen[first_row, first_column + 1], (1 - ty) * tx
                         frames[2], votes[2] = chosen[first_row + 1, first_column], ty * (1 - tx)
                         frames[3], votes[3] = chosen[first_row + 1, first_column + 1], ty * tx
-                        best = _elect(frames, votes, frame_from_canvas, bending, weights, left + column, top + row)
+                        best = _elect(frames, votes, frame_from_canvas, bending, weights, x_canvas, y_canvas)
                     if best == NONE:
                         if nearby < 0:
                             nearby = _find_near(touching, boxes, frame_from_canvas, extent, block, near)
                         deepest = np.float32(0.0)
                         for n in range(nearby):
-                            x, y = distorted_position(frame_from_canvas[near[n]], bending, left + column, top + row)
+                            x, y = distorted_position(frame_from_canvas[near[n]], bending, x_canvas, y_canvas)
                             weight = weight_at(weights, x, y)
                             if weight > deepest:
                                 best, deepest = near[n], weight

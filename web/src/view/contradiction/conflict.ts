@@ -4,6 +4,7 @@ import type { Application, AnswerConflict } from "../../state/application";
 import { make } from "../make";
 
 export function mountAnswerConflict(host: HTMLElement, app: Application): void {
+  const title = make("h2", { id: "conflict-title" });
   const words = make("p", {});
   const both = make("dl", { class: "sides" });
   const keepTheirs = { type: "button", class: "primary", "data-testid": "conflict-theirs" };
@@ -12,7 +13,7 @@ export function mountAnswerConflict(host: HTMLElement, app: Application): void {
   const dialog = make(
     "dialog",
     { class: "conflict", "data-testid": "conflict", "aria-labelledby": "conflict-title" },
-    make("h2", { id: "conflict-title" }, "Another person also answered this pair"),
+    title,
     words,
     both,
     make("div", { class: "buttons" }, theirs, mine),
@@ -24,7 +25,9 @@ export function mountAnswerConflict(host: HTMLElement, app: Application): void {
   dialog.addEventListener("close", () => app.answerConflict.set(null));
   app.answerConflict.subscribe((answerConflict) => {
     if (answerConflict === null) return dialog.close();
-    words.textContent = answerConflict.conflict.explanation;
+    const { isOwn, conflict } = answerConflict;
+    title.textContent = isOwn ? "You answered this pair in another tab" : "Another person also answered this pair";
+    words.textContent = isOwn ? "Which of your two answers counts?" : conflict.explanation;
     both.replaceChildren(...sidesOf(answerConflict));
     dialog.showModal();
   });

@@ -8,6 +8,7 @@ const GESTURES: readonly (readonly [string, string])[] = [
   ["drag a landmark", "move it (with a finger: hold it, then drag)"],
   ["drag elsewhere", "move both frames (Shift: only one)"],
   ["wheel, pinch", "zoom at that place"],
+  ["Alt and wheel", "show the frames before and after, up to 20"],
 ];
 
 export function makeHelp(): HTMLDialogElement {
@@ -25,7 +26,7 @@ export function makeHelp(): HTMLDialogElement {
     make(
       "form",
       { method: "dialog" },
-      make("div", { class: "dialog-head" }, make("h2", { id: "help-title" }, "Keys"), close),
+      make("div", { class: "dialog-head" }, make("h2", { id: "help-title" }, "Help"), close),
       make("div", { class: "groups" }, ...groups, gestures),
     ),
   );
@@ -43,7 +44,7 @@ function makeGroup(group: Group): HTMLElement {
     if (words === "") rows.push(joined(rows.pop()!, keys));
     else rows.push({ keys, words });
   }
-  return make("section", {}, make("h3", {}, group), make("dl", {}, ...rows.map(makeBinding)));
+  return make("section", { class: "keys" }, make("h3", {}, group), make("dl", {}, ...rows.map(makeBinding)));
 }
 
 interface Row {

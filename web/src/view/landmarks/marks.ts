@@ -8,7 +8,6 @@ import type { Knowledge } from "../../model/knowledge";
 import type { Landmark, Side } from "../../model/messages";
 import { strokeVisibly, typeScale } from "../question/painting";
 import { PALETTE } from "../question/palette";
-import { toneOf } from "../../model/tone";
 
 export interface Marking {
   readonly context: CanvasRenderingContext2D;
@@ -20,7 +19,7 @@ export interface Marking {
 export function paintDraft(marking: Marking, draft: Draft, knowledge: Knowledge): void {
   const { side, screenFromFrame } = marking;
   draft.landmarks.forEach((landmark, index) => {
-    const colour = PALETTE[toneOf(landmark, knowledge.residuals[index]!)];
+    const colour = PALETTE[knowledge.judgements[index]!.tone];
     const place = apply(screenFromFrame, pointOf(landmark, side));
     paintMark(marking, place, colour, index === draft.selected, String(index + 1), !landmark.active);
   });

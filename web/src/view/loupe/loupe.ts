@@ -33,7 +33,7 @@ export function mountLoupes(hostI: HTMLElement, hostJ: HTMLElement, page: Page):
   watch(
     [
       ...[pairView.pointer, pairView.cursor, pairView.hasLoupe, pairView.viewport, pairView.comparison],
-      ...[app.question, app.drawing.draft],
+      ...[app.question, app.drawing.draft, app.showing.looks.current],
     ],
     () => repainting.request(),
   );
@@ -75,7 +75,7 @@ function paintLoupe(canvas: HTMLCanvasElement, { app, pairView }: Page, side: Si
   const plane: Affine = side === "i" ? IDENTITY : pairView.pose;
   const middle = apply(plane, spot);
   const aboutSpot = compose(translation(-middle.x, -middle.y), plane);
-  paintFrame(context, picture, compose([magnification, 0, width / 2, 0, magnification, height / 2], aboutSpot));
+  paintFrame(context, app.showing.looks.picture(side, picture), compose([magnification, 0, width / 2, 0, magnification, height / 2], aboutSpot));
   context.beginPath();
   for (const [dx, dy] of [[1, 0], [-1, 0], [0, 1], [0, -1]] as const) {
     context.moveTo(width / 2 + 4 * dx, height / 2 + 4 * dy);

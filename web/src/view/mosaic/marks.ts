@@ -1,9 +1,10 @@
 /** What is drawn over the frames: outlines with numbers, lines of answers, names of parts, the crosshair. */
 import type { AnswerRow } from "../../model/messages";
-import { boxesOfParts, centreOf, cornersOf, type Quads } from "../../model/mosaic";
+import { boxesOfParts, centreOf, cornersOf, planeFromSquare, type Quads } from "../../model/mosaic";
 import { screenFromPlane, type View } from "../../model/mosaicview";
 import type { Point } from "../../model/affine";
-import type { Size } from "../../model/polygon";
+import { project } from "../../model/homography";
+import type { Polygon, Size } from "../../model/polygon";
 import { isPreparation } from "../../model/table";
 import { rem } from "./rem";
 import type { Colour, Theme } from "./theme";
@@ -12,22 +13,26 @@ import type { Colour, Theme } from "./theme";
 export interface Plane {
   quads: Quads;
   view: View;
+  /** What frames show, in the square of side 1 that each of them is. */
+  field: Polygon;
+}
+
+function outlineOnScreen({ quads, view, field }: Plane, place: number): Point[] {
+  const map = planeFromSquare(cornersOf(quads, place));
+  return field.map((corner) => screenFromPlane(view, project(map, corner)));
 }
 
 /** Outline a frame; a light line on a dark one is seen on any picture. */
 export function drawOutline(
   context: CanvasRenderingContext2D,
-  { quads, view }: Plane,
+  plane: Plane,
   place: number,
   colour: string,
   halo: string,
   dash: readonly number[] = [],
 ): void {
   context.beginPath();
-  for (const corner of cornersOf(quads, place)) {
-    const { x, y } = screenFromPlane(view, corner);
-    context.lineTo(x, y);
-  }
+  for (const { x, y } of outlineOnScreen(plane, place)) context.lineTo(x, y);
   context.closePath();
   context.lineJoin = "round";
   context.setLineDash([...dash]);
@@ -39,14 +44,15 @@ export function drawOutline(
 /** Write a frame's number at that corner of it which is farthest from another place, if the frame is in view. */
 export function drawNumber(
   context: CanvasRenderingContext2D,
-  { quads, view }: Plane,
+  plane: Plane,
   place: number,
   text: string,
   colours: { paper: string; ink: string },
   away: Point,
   screen: Size,
 ): void {
-  const places = cornersOf(quads, place).map((corner) => screenFromPlane(view, corner));
+  const { quads, view } = plane;
+  const places = outlineOnScreen(plane, place);
   const [xs, ys] = [places.map(({ x }) => x), places.map(({ y }) => y)];
   if (Math.max(...xs) < 0 || Math.min(...xs) > screen.width) return;
   if (Math.max(...ys) < 0 || Math.min(...ys) > screen.height) return;

@@ -5,6 +5,8 @@
  */
 import type { State } from "../../model/messages";
 import type { Quads } from "../../model/mosaic";
+import { fieldInSquare, SQUARE } from "../../model/field";
+import type { Polygon } from "../../model/polygon";
 import type { Mask } from "../../model/mosaicmask";
 import { pan, type View } from "../../model/mosaicview";
 import type { Size } from "../../model/polygon";
@@ -49,6 +51,7 @@ export class Painter {
   #orders = 0;
   #arrivals = 0;
   #mask: Mask | null = null;
+  #field = SQUARE;
 
   /** `changed`: there is something new to draw. */
   constructor(
@@ -87,6 +90,11 @@ export class Painter {
   }
 
   /** Where frames show the scene; null where they do so everywhere, and before that is known. */
+  /** What frames show, in the square of side 1 that each of them is. */
+  get field(): Polygon {
+    return this.#field;
+  }
+
   get mask(): Mask | null {
     return this.#mask;
   }
@@ -149,6 +157,9 @@ export class Painter {
   #hear(reply: Reply): void {
     if (reply.kind === "arrived") {
       this.#arrivals++;
+      if (reply.mask !== null && this.#mask === null) {
+        this.#field = fieldInSquare(Array.from(reply.mask.depths, (depth) => depth >= 0), reply.mask);
+      }
       this.#mask = reply.mask;
     } else if (reply.kind === "failed") this.failed(reply.explanation);
     else if (reply.kind === "thumbnail") {

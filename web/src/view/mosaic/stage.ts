@@ -106,7 +106,7 @@ export class Stage {
     context.setTransform(this.#density, 0, 0, this.#density, 0, 0);
     // Marks where the picture has the frames, which may lag behind by a moment.
     const quads = this.#painter.quads?.length === scene.quads.length ? this.#painter.quads : scene.quads;
-    const plane = { quads, view: scene.view };
+    const plane = { quads, view: scene.view, field: this.#painter.field };
     if (scene.mosaic !== null) drawOverlay(context, plane, scene.mosaic, overlay, this.#screen);
     this.canvas.dataset.screenFromMosaic = asAffine(scene.view).join(",");
   }

@@ -5,7 +5,7 @@ import { watch } from "../../state/observable";
 import { make } from "../make";
 import type { Page } from "../page";
 import { listenForGestures } from "../question/gestures";
-import { paintFrame, strokeVisibly, trace } from "../question/painting";
+import { laySheet, paintFrame, sheetLike, strokeVisibly, trace } from "../question/painting";
 import { paintWarped } from "../question/warping";
 import { PALETTE } from "../question/palette";
 import { prepare, Repainting } from "../question/repainting";
@@ -32,8 +32,11 @@ export function mountOverlay(host: HTMLElement, { app, pairView }: Page): void {
     const { question } = app.drawing;
     const knowledge = app.drawing.knowledge.value;
     if (question === null || knowledge === null || element.hidden) return;
-    const [i, j] = [app.pictures.ready(question.i), app.pictures.ready(question.j)];
-    if (i === null || j === null) return;
+    const { pictures: known } = app;
+    const [wholeI, wholeJ] = [known.ready(question.i), known.ready(question.j)];
+    if (wholeI === null || wholeJ === null) return;
+    const { fieldOfView, looks } = app.showing;
+    const [i, j] = [fieldOfView.cut(looks.picture("i", wholeI)), fieldOfView.cut(looks.picture("j", wholeJ))];
     const { context, width, height } = prepare(canvas);
     const screenFromI = pairView.screenOfComparison({ width, height });
     const { relation } = knowledge;
@@ -67,7 +70,9 @@ export function mountOverlay(host: HTMLElement, { app, pairView }: Page): void {
   });
   slider.addEventListener("input", () => repainting.request());
   new ResizeObserver(() => repainting.request()).observe(element);
-  watch([pairView.viewport, pairView.isBlinking, app.drawing.knowledge, app.question], () => repainting.request());
+  const { viewport, isBlinking } = pairView;
+  const { looks } = app.showing;
+  watch([viewport, isBlinking, app.drawing.knowledge, app.question, looks.current], () => repainting.request());
   const swipeTo = (x: number) => {
     slider.value = String(x / element.clientWidth);
     repainting.request();
@@ -121,22 +126,22 @@ function paintDifference(
   relation: Relation,
   screenFromI: Affine,
 ): void {
-  const { clientWidth: width, clientHeight: height } = context.canvas;
   context.save();
   context.globalAlpha = 0.25;
   paintFrame(context, i, screenFromI);
   context.restore();
-  context.save();
-  trace(context, relation.overlap("i"), screenFromI);
-  context.clip();
-  context.fillStyle = "black";
-  context.fillRect(0, 0, width, height);
-  paintFrame(context, i, screenFromI);
-  context.globalCompositeOperation = "difference";
-  paintWarped(context, j, relation, screenFromI);
+  // On a sheet of its own: only where both frames show the scene is there a difference.
+  const sheet = sheetLike(context);
+  paintFrame(sheet, i, screenFromI);
+  sheet.globalCompositeOperation = "difference";
+  paintWarped(sheet, j, relation, screenFromI);
+  sheet.globalCompositeOperation = "destination-in";
+  paintWarped(sheet, j, relation, screenFromI);
+  paintFrame(sheet, i, screenFromI);
+  laySheet(context, sheet);
   // Added to itself: small differences are what one looks for.
+  context.save();
   context.globalCompositeOperation = "lighter";
-  context.setTransform(1, 0, 0, 1, 0, 0);
-  context.drawImage(context.canvas, 0, 0);
+  laySheet(context, sheet);
   context.restore();
 }

@@ -91,8 +91,8 @@ export function mountAnswers(host: HTMLElement, app: App): () => void {
 }
 
 const VERDICTS: readonly [Verdict, string][] = [
-  ["yes", "overlap"],
-  ["no", "no overlap"],
+  ["yes", "yes"],
+  ["no", "no"],
   ["unsure", "cannot tell"],
 ];
 const AUTHORS: readonly [Author, string][] = [
@@ -125,9 +125,9 @@ function spacer(height: number): HTMLTableRowElement {
   return row;
 }
 
-/** As the style sheet has it: 2 rem. */
+/** As the style sheet has it: larger where fingers press the buttons. */
 function rowHeight(): number {
-  return 2 * rem();
+  return matchMedia("(pointer: coarse)").matches ? Math.max(3.4 * rem(), 48) : 2 * rem();
 }
 
 /** Which button of which row has the keyboard; null for none. */

@@ -41,7 +41,7 @@ export function mountErrors(host: HTMLElement, app: App): () => void {
     empty.hidden = !isEmpty;
     if (isEmpty) return;
     const shown = curve(state);
-    sayPrediction(prediction, shown);
+    sayPrediction(prediction, shown, app.contradiction.value !== null);
     const size = { width: chart.clientWidth, height: chart.clientHeight };
     if (size.width < 60 || size.height < 60) return;
     const points = [...shown.past, ...shown.ahead];
@@ -96,7 +96,7 @@ export function mountErrors(host: HTMLElement, app: App): () => void {
 
   const observer = new ResizeObserver(render);
   observer.observe(chart);
-  const end = watch([app.state, app.prediction], render);
+  const end = watch([app.state, app.prediction, app.contradiction], render);
   return () => {
     end();
     observer.disconnect();
@@ -202,8 +202,8 @@ function heightOf(error: number, up: Axis): number {
   return place(up.logarithmic ? Math.max(error, up.from) : error, up);
 }
 
-function sayPrediction(host: HTMLElement, { state, predicted, isFresh }: Curve): void {
-  host.textContent = predicted === null ? "" : sentence(state, predicted);
+function sayPrediction(host: HTMLElement, { state, predicted, isFresh }: Curve, isDisputed: boolean): void {
+  host.textContent = predicted === null ? "" : sentence(state, predicted, isDisputed);
   host.classList.toggle("stale", !isFresh);
 }
 

@@ -20,8 +20,8 @@ export function mountFrames(host: HTMLElement, page: Page): void {
   const panels = [new Panel(page, "i"), new Panel(page, "j")] as const;
   const hint = make(
     "p",
-    { id: "frames-hint", class: "hidden" },
-    "Arrow keys move the cursor. Space sets a landmark. In the other frame, Space accepts the expected position.",
+    { id: "frames-hint", class: "hidden keys" },
+    "Arrow keys move the cursor. Space sets a landmark. In the other frame, Space accepts the expected place.",
   );
   const stage = make("div", { class: "frames" }, panels[0].element, panels[1].element, hint);
   host.append(makeTools(page), stage);
@@ -47,9 +47,20 @@ export function mountFrames(host: HTMLElement, page: Page): void {
   watch([pairView.viewport, pairView.panel, app.drawing.knowledge], () => panels.forEach((panel) => panel.publish()));
   const { draft, knowledge, proposal } = app.drawing;
   watch(
-    [pairView.viewport, pairView.panel, pairView.cursor, pairView.isBlinking, app.question, draft, knowledge, proposal],
+    [pairView.viewport, pairView.panel, pairView.cursor, pairView.isBlinking, app.question, draft, knowledge, proposal, app.showing.looks.current],
     () => repainting.request(),
   );
+  pairView.moment.subscribe((moment) => {
+    for (const panel of panels) panel.showMoment(moment[panel.side]);
+    const question = app.question.value;
+    if (question === null) return;
+    for (const side of ["i", "j"] as const) {
+      // A frame that cannot be had leaves its place empty; what was shown comes back with the next step.
+      void app.pictures.load(question[side] + moment[side]).then(() => repainting.request(), () => undefined);
+    }
+    repainting.request();
+  });
+  app.showing.isSeen.subscribe((isSeen) => (host.dataset["seen"] = String(isSeen)));
   app.question.subscribe((question) => {
     host.hidden = question === null;
     if (question === null) return;

@@ -12,6 +12,8 @@ export interface Gestures {
   onPan(by: Point, alone: boolean): void;
   onZoom(at: Point, factor: number): void;
   onHover(place: Point | null): void;
+  /** Alt and the wheel: by so many frames. */
+  onTime?(by: number): void;
 }
 
 const SLOP_PX = 5;
@@ -105,6 +107,7 @@ export function listenForGestures(
     "wheel",
     (event) => {
       event.preventDefault();
+      if (event.altKey && gestures.onTime !== undefined) return gestures.onTime(Math.sign(event.deltaY || event.deltaX));
       const lines = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 16 : 1;
       // A pinch on a touchpad comes as a wheel with Ctrl and small steps.
       const speed = event.ctrlKey ? 0.01 : 0.0015;

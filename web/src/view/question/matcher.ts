@@ -13,7 +13,7 @@ export function makeMatcherStrip({ app, hand }: Page): HTMLElement {
   app.drawing.proposal.subscribe((proposal) => {
     strip.classList.toggle("silent", proposal === null);
     if (proposal === null) return;
-    words.textContent = words.title = `The matcher: ${matcherSays(proposal)}`;
+    words.textContent = words.title = matcherSays(proposal);
     accept.hidden = proposal.landmarks.length === 0;
   });
   return strip;

@@ -6,8 +6,25 @@ import type { Polygon } from "../../model/polygon";
 /** From here on, in screen pixels a frame pixel, single pixels are shown as such. */
 const PIXELS_SHOW_ABOVE = 2;
 
+export type Surface = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
+
+/** Return an empty canvas as large as another one, with its units. */
+export function sheetLike(context: Surface): OffscreenCanvasRenderingContext2D {
+  const sheet = new OffscreenCanvas(context.canvas.width, context.canvas.height).getContext("2d")!;
+  sheet.setTransform(context.getTransform());
+  return sheet;
+}
+
+/** Draw a sheet over a canvas as large as it. */
+export function laySheet(context: Surface, { canvas }: OffscreenCanvasRenderingContext2D): void {
+  context.save();
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.drawImage(canvas, 0, 0);
+  context.restore();
+}
+
 /** Draw a frame; the centre of its first pixel is its origin. */
-export function paintFrame(context: CanvasRenderingContext2D, picture: ImageBitmap, screenFromFrame: Affine): void {
+export function paintFrame(context: Surface, picture: ImageBitmap, screenFromFrame: Affine): void {
   context.save();
   enter(context, screenFromFrame);
   context.imageSmoothingEnabled = scaleOf(screenFromFrame) <= PIXELS_SHOW_ABOVE;

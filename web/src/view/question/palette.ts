@@ -6,6 +6,7 @@ export const PALETTE = {
   open: "#ffe14d",
   cursor: "#d2a8ff",
   good: "#4ade80",
+  unchecked: "#f4f5f6",
   warn: "#fbbf24",
   bad: "#ff7b72",
   off: "#b4bac0",

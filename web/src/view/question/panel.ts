@@ -20,6 +20,7 @@ export class Panel {
   readonly element: HTMLElement;
   readonly label = make("span", { class: "frame-label" });
   readonly #canvas = make("canvas", { "aria-hidden": "true" });
+  #words: (Node | string)[] = [];
 
   constructor(
     private readonly page: Page,
@@ -47,8 +48,16 @@ export class Panel {
     const frame = `frame ${number}`;
     // Frames of a video are called so already; those of a folder by their files.
     const details = label.startsWith(frame) ? label.slice(frame.length) : label === "" ? "" : ` · ${label}`;
-    this.label.replaceChildren(make("strong", {}, frame), details, turned);
+    this.#words = [make("strong", {}, frame), `${details}${turned}`];
+    this.showMoment(0);
     this.element.setAttribute("aria-label", `${frame}${details}${turned}`);
+  }
+
+  /** Say which neighbour in time is shown. */
+  showMoment(later: number): void {
+    const beside = later === 0 ? "" : ` · ${Math.abs(later)} ${later > 0 ? "later" : "earlier"}`;
+    this.label.replaceChildren(...this.#words, beside);
+    this.label.classList.toggle("elsewhere", later !== 0);
   }
 
   /** Say where the frame's pixels are on the screen, for tests and tools. */
@@ -67,8 +76,11 @@ export class Panel {
     // While a key is held, the other frame takes this one's place.
     const shown = pairView.isBlinking.value ? other(side) : side;
     const planeOfShown = pairView.screenOf(shown, side);
-    const picture = app.pictures.ready(question[shown]);
-    if (picture !== null) paintFrame(context, picture, planeOfShown);
+    const later = pairView.moment.value[shown];
+    const picture = app.pictures.ready(question[shown] + later);
+    if (picture !== null) paintFrame(context, app.showing.looks.picture(shown, picture), planeOfShown);
+    // Landmarks are of the frame itself.
+    if (later !== 0) return;
 
     trace(context, knowledge.relation.outline(other(side)), screenFromFrame);
     context.setLineDash([7, 5]);
@@ -98,7 +110,7 @@ export class Panel {
         grab: (place, isTouch) => {
           const { landmarks, open } = app.drawing.draft.value;
           // Somebody who looks for a partner may find it close to another landmark.
-          if (open !== null) return null;
+          if (open !== null || pairView.moment.value[side] !== 0) return null;
           const reach = isTouch ? REACH_OF_FINGER_PX : REACH_PX;
           const distances = landmarks.map((_, index) => distance(onScreen(index), place));
           const nearest = distances.indexOf(Math.min(...distances));
@@ -106,6 +118,8 @@ export class Panel {
         },
         onTap: (place) => {
           this.element.focus({ preventScroll: true });
+          // What is seen there is another frame.
+          if (pairView.backInTime()) return;
           hand.tap(side, frameOf(place));
         },
         onGrabbed: (index) => {
@@ -119,6 +133,7 @@ export class Panel {
         onDragEnd: () => undefined,
         onPan: (by, alone) => pairView.pan(by, side, alone),
         onZoom: (at, factor) => pairView.zoom(factor, side, at),
+        onTime: (by) => pairView.goInTime(side, by, app.state.value?.frames ?? 0),
         onHover: (place) => pairView.pointer.set(place === null ? null : { side, point: frameOf(place) }),
       },
       onScreen,

@@ -3,8 +3,9 @@ import type { Cell } from "../../state/observable";
 import { COMPARISONS } from "../../state/pairview";
 import { make } from "../make";
 import type { Page } from "../page";
+import { makeLight } from "./light";
 
-export function makeTools({ pairView }: Page): HTMLElement {
+export function makeTools({ app, pairView }: Page): HTMLElement {
   const zoom = make("output", { class: "zoom", "aria-label": "zoom" });
   const couple = makeTool("together", "move the frames together (C)", () => toggle(pairView.isCoupled));
   const loupe = makeTool("magnifier", "magnifier (L)", () => toggle(pairView.hasLoupe));
@@ -17,6 +18,7 @@ export function makeTools({ pairView }: Page): HTMLElement {
   pairView.comparison.subscribe((now) =>
     comparisons.forEach((button, index) => button.setAttribute("aria-pressed", String(COMPARISONS[index] === now))),
   );
+  const go = (by: number) => pairView.goInTime(pairView.active.value, by, app.state.value?.frames ?? 0);
   return make(
     "div",
     { class: "tools", role: "toolbar", "aria-label": "view of the frames" },
@@ -31,11 +33,20 @@ export function makeTools({ pairView }: Page): HTMLElement {
       makeTool("1 : 1", "zoom to 100 % (1)", () => pairView.zoomTo(1)),
     ),
     make("div", { class: "group" }, couple, loupe),
+    make(
+      "div",
+      { class: "group" },
+      makeTool("◂ time", "earlier: the frame before, on the side that you marked last (comma, or Alt and wheel)", () => go(-1)),
+      makeTool("time ▸", "later: the frame after (full stop, or Alt and wheel)", () => go(1)),
+    ),
+    makeLight(app.showing.looks),
   );
 }
 
 function makeTool(text: string, title: string, act: () => void): HTMLButtonElement {
-  const button = make("button", { type: "button", class: "tool", title, "aria-label": title }, text);
+  // What is seen comes first in the name, for those who speak to their machine.
+  const label = title.startsWith(text) ? title : `${text}: ${title}`;
+  const button = make("button", { type: "button", class: "tool", title, "aria-label": label }, text);
   button.addEventListener("click", act);
   return button;
 }

@@ -4,13 +4,14 @@ import { apply, scaled, subtract } from "../../model/affine";
 import { affineThrough, cellsFor, gridOf } from "../../model/mesh";
 import type { Triangle } from "../../model/mesh";
 import type { Relation } from "../../model/relation";
-import { enter, paintFrame } from "./painting";
+import type { Surface } from "./painting";
+import { enter, laySheet, paintFrame, sheetLike } from "./painting";
 
 /** CSS px by which triangles reach over their sides, so that no gap shows between them. */
 const SEAM = 0.6;
 
 export function paintWarped(
-  context: CanvasRenderingContext2D,
+  context: Surface,
   picture: ImageBitmap,
   relation: Relation,
   screenFromI: Affine,
@@ -20,15 +21,9 @@ export function paintWarped(
   const triangles = gridOf(relation.frame, cells);
   if (cells === 1) return paintFrame(context, picture, affineThrough(triangles[0]!, triangles[0]!.map(place)));
   // On a sheet of its own: what lies under two triangles must count once, whatever the way of painting.
-  const { canvas } = context;
-  const sheet = new OffscreenCanvas(canvas.width, canvas.height);
-  const onSheet = sheet.getContext("2d")!;
-  onSheet.scale(canvas.width / canvas.clientWidth, canvas.height / canvas.clientHeight);
-  for (const triangle of triangles) paintTriangle(onSheet, picture, triangle, triangle.map(place));
-  context.save();
-  context.setTransform(1, 0, 0, 1, 0, 0);
-  context.drawImage(sheet, 0, 0);
-  context.restore();
+  const sheet = sheetLike(context);
+  for (const triangle of triangles) paintTriangle(sheet, picture, triangle, triangle.map(place));
+  laySheet(context, sheet);
 }
 
 function paintTriangle(

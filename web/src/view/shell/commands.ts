@@ -1,5 +1,6 @@
 /** What every command of the page does, whether by key or by button. */
 import type { Command } from "../../model/keys";
+import type { Side, Verdict } from "../../model/messages";
 import type { Page } from "../page";
 import { cycleTheme } from "./theme";
 
@@ -19,10 +20,10 @@ export type Commands = Readonly<Record<Exclude<Command, Direction | "blink">, ()
 };
 type Direction = "left" | "right" | "up" | "down";
 
-export function makeCommands({ app, pairView, hand, snapping }: Page, shell: ShellActions): Commands {
+export function makeCommands({ app, finished, pairView, hand, snapping }: Page, shell: ShellActions): Commands {
   const confirm = () => {
     const problem = app.drawing.knowledge.value?.problem ?? null;
-    if (problem === null) void app.give("yes");
+    if (problem === null) give("yes");
     else app.say(problem, "warning");
   };
   const suggested = () => void app.next();
@@ -31,10 +32,10 @@ export function makeCommands({ app, pairView, hand, snapping }: Page, shell: She
       const { landmarks, open } = app.drawing.draft.value;
       if (landmarks.length > 0 || open !== null) return confirm();
       focusFrame("i");
-      app.say("Click a point in one frame, then the same point in the other. One landmark is enough, more are better.");
+      app.say("Mark a point in one frame, then the same point in the other. One landmark is an answer, two are better.");
     },
-    no: () => void app.give("no"),
-    unsure: () => void app.give("unsure"),
+    no: () => give("no"),
+    unsure: () => give("unsure"),
     confirm: () => {
       if (acceptExpected()) return;
       if (pairView.cursor.value !== null) return place();
@@ -58,11 +59,17 @@ export function makeCommands({ app, pairView, hand, snapping }: Page, shell: She
       app.say(pairView.isCoupled.value ? "The frames move together." : "Each frame moves alone.");
     },
     loupe: () => pairView.hasLoupe.set(!pairView.hasLoupe.value),
+    contrast: () => {
+      const on = app.showing.looks.toggleContrast();
+      app.voice.whisper(on ? "Local contrast is on." : "Local contrast is off.");
+    },
+    earlier: () => pairView.goInTime(pairView.active.value, -1, app.state.value?.frames ?? 0),
+    later: () => pairView.goInTime(pairView.active.value, 1, app.state.value?.frames ?? 0),
     overlay: () => pairView.cycleComparison(),
     undo: () => (app.drawing.canUndo ? app.drawing.undo() : void app.undo()),
     redo: () => (app.drawing.canRedo ? app.drawing.redo() : void app.redo()),
     next: () => {
-      if (hand.letGo() || shell.shrink()) return;
+      if (pairView.backInTime() || hand.letGo() || shell.shrink()) return;
       if (pairView.comparison.value !== "side by side") return pairView.comparison.set("side by side");
       if (app.question.value?.suggested === false) suggested();
     },
@@ -71,10 +78,15 @@ export function makeCommands({ app, pairView, hand, snapping }: Page, shell: She
     mosaic: () => shell.toggleLarge("mosaic"),
     overview: () => shell.toggleLarge("overview"),
     exports: () => shell.openExports(),
-    finish: () => void app.finish(),
+    finish: () => void finished.make(),
     theme: () => app.say(`Colours: ${cycleTheme()}.`),
     help: () => shell.openHelp(),
   };
+
+  function give(verdict: Verdict): void {
+    if (app.showing.isSeen.value) void app.give(verdict);
+    else if (!app.isAnswering.value) app.say("These two frames are new. Look at them first, then answer.");
+  }
 
   function place(): void {
     if (acceptExpected()) return;
@@ -90,6 +102,11 @@ export function makeCommands({ app, pairView, hand, snapping }: Page, shell: She
   }
 }
 
-function focusFrame(side: "i" | "j"): void {
-  document.querySelector<HTMLElement>(`[data-testid="frame-${side}"]`)?.focus({ preventScroll: true });
+function focusFrame(side: Side): void {
+  frameOf(side)?.focus({ preventScroll: true });
+}
+
+/** Return the large frame of a side. */
+export function frameOf(side: Side): HTMLElement | null {
+  return document.querySelector<HTMLElement>(`[data-testid="frame-${side}"]`);
 }

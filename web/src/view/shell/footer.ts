@@ -1,6 +1,6 @@
 /** The lines below the frames: why the pair is asked, and the answers. */
 import type { Given } from "../../model/messages";
-import { verdictWords, whyAsked } from "../../model/words";
+import { gainWords, QUESTION, reasonsOf, verdictWords } from "../../model/words";
 import { isSamePair } from "../../state/drawing";
 import { watch } from "../../state/observable";
 import { make } from "../make";
@@ -23,29 +23,42 @@ export function makeFooter(page: Page, commands: Commands): HTMLElement {
 
 function makeReason({ app }: Page, commands: Commands): HTMLElement {
   const words = make("span", { class: "sentence" });
+  const list = make("ul", {});
+  const summary = make("summary", { class: "button quiet small" }, "why?");
+  const reasons = make("details", { class: "reasons", "data-testid": "reasons" }, summary, list);
   const back = makeKeyButton({ text: "next suggestion", key: "Escape", class: "quiet small", act: commands.suggested });
+  reasons.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !reasons.open) return;
+    event.preventDefault();
+    reasons.open = false;
+  });
+  document.addEventListener("pointerdown", ({ target }) => {
+    if (target instanceof Node && !reasons.contains(target)) reasons.open = false;
+  });
   watch([app.question, app.forecast], () => {
     const question = app.question.value;
     if (question === null) return;
     const forecast = isSamePair(app.forecast.value, question) ? app.forecast.value : null;
-    words.textContent = words.title = whyAsked(question, forecast) + whatWasSaid(question.answer);
+    words.textContent = words.title = answerWords(question.answer) ?? gainWords(question, forecast);
+    list.replaceChildren(...reasonsOf(question).map((reason) => make("li", {}, reason)));
     back.hidden = question.suggested;
   });
-  return make("p", { class: "why" }, words, " ", back);
+  const asked = make("strong", { class: "asked", "data-testid": "asked" }, QUESTION);
+  return make("div", { class: "why" }, asked, words, reasons, back);
 }
 
-function whatWasSaid(answer: Given | null): string {
-  if (answer === null) return "";
+function answerWords(answer: Given | null): string | null {
+  if (answer === null) return null;
   const who = answer.author === "person" ? "a person" : "the matcher";
-  return ` Present answer: “${verdictWords(answer.verdict)}”, by ${who}. A new answer replaces it.`;
+  return `The answer so far is “${verdictWords(answer.verdict)}”, by ${who}. A new one replaces it.`;
 }
 
 function makeAnswers(page: Page, commands: Commands): HTMLElement {
   const { app, snapping } = page;
   const makeAnswer = (text: string, key: string, testid: string, kind: string, act: () => void) =>
     makeKeyButton({ text, key, testid, class: kind, act });
-  const yes = makeAnswer("overlap", "y", "verdict-yes", "verdict yes", commands.yes);
-  const no = makeAnswer("no overlap", "n", "verdict-no", "verdict no", commands.no);
+  const yes = makeAnswer("yes", "y", "verdict-yes", "verdict yes", commands.yes);
+  const no = makeAnswer("no", "n", "verdict-no", "verdict no", commands.no);
   const unsure = makeAnswer("cannot tell", "u", "verdict-unsure", "verdict", commands.unsure);
   const snap = makeAnswer("snap", "f", "snap", "snap", () => void snapping.snap());
   const confirm = makeAnswer("confirm", "Enter", "confirm", "confirm", commands.confirm);
@@ -58,8 +71,10 @@ function makeAnswers(page: Page, commands: Commands): HTMLElement {
     const problem = app.drawing.knowledge.value?.problem ?? null;
     for (const button of [yes, no, unsure]) button.disabled = isBusy;
     snap.disabled = landmarks.length === 0 && open === null;
-    confirm.disabled = isBusy || problem !== null;
-    confirm.title = problem ?? "confirm that the frames overlap as the landmarks show";
+    // Where a point is open it takes the place that is expected, as Enter does.
+    confirm.querySelector(".text")!.textContent = open === null ? "confirm" : "accept place";
+    confirm.disabled = isBusy || (open === null && problem !== null);
+    confirm.title = (open === null ? problem : null) ?? "the two frames show a common place, as the landmarks say";
   });
   const answers = [yes, no, unsure, snap, makeMatcherStrip(page), confirm];
   return make("div", { class: "answers", role: "group", "aria-label": "your answer" }, ...answers);

@@ -9,7 +9,7 @@ import type { Page } from "../page";
 import { makeKeyButton } from "./button";
 import type { Commands } from "./commands";
 
-export function makeHeader({ app }: Page, commands: Commands): HTMLElement {
+export function makeHeader({ app, finished }: Page, commands: Commands): HTMLElement {
   const name = make("h1", {}, "smalti");
   const source = make("span", { class: "source" });
   const saved = make("span", { class: "saved", role: "status", "data-testid": "saved" });
@@ -26,7 +26,7 @@ export function makeHeader({ app }: Page, commands: Commands): HTMLElement {
     title: "make the mosaic and the report from the answers so far",
     act: commands.finish,
   });
-  const help = makeKeyButton({ text: "keys", key: "?", class: "quiet", title: "show all keys", act: commands.help });
+  const help = makeKeyButton({ text: "help", key: "?", class: "quiet", title: "what mouse, fingers and keys do", act: commands.help });
 
   watch([app.sender.saving, app.voice.connected], () => {
     const saving = app.sender.saving.value;
@@ -38,12 +38,13 @@ export function makeHeader({ app }: Page, commands: Commands): HTMLElement {
     else if (saving.kind === "saving") saved.textContent = "saving…";
     else saved.textContent = isAway ? away : "saved ✓";
   });
-  watch([app.state, app.prediction], () => {
+  watch([app.state, app.prediction, app.contradiction], () => {
     const state = app.state.value;
     const predicted = app.prediction.value;
     const isKnown = state !== null && isOpen(state) && predicted !== null;
-    prediction.textContent = isKnown ? summary(state, predicted) : "";
-    prediction.title = isKnown ? sentence(state, predicted) : "";
+    const isDisputed = app.contradiction.value !== null;
+    prediction.textContent = isKnown ? summary(state, predicted, isDisputed) : "";
+    prediction.title = isKnown ? sentence(state, predicted, isDisputed) : "";
     prediction.classList.toggle("stale", isKnown && !isCurrent(predicted, state));
   });
   watch([app.state, app.forecast, app.drawing.draft, app.question], () => {
@@ -62,7 +63,7 @@ export function makeHeader({ app }: Page, commands: Commands): HTMLElement {
     { class: "top" },
     make("div", { class: "title" }, name, source, saved),
     make("div", { class: "exactness" }, now, prediction),
-    make("nav", { "aria-label": "general actions" }, undo, redo, makeExportMenu(app), stop, theme, help),
+    make("nav", { "aria-label": "general actions" }, undo, redo, makeExportMenu(app, finished), stop, theme, help),
   );
 }
 

@@ -3,6 +3,7 @@ import type { Command } from "../../model/keys";
 import { bindingOf, keyName } from "../../model/keys";
 import type { Page } from "../page";
 import type { Commands } from "./commands";
+import { frameOf } from "./commands";
 
 const DIRECTIONS = {
   left: { x: -1, y: 0 },
@@ -12,6 +13,9 @@ const DIRECTIONS = {
 } as const;
 
 const PRESSED_BY_KEYS = "button, a, summary, [role=tab], [role=menuitem]";
+
+/** What keeps the focus after a click, because its own keys go on from there. */
+const KEEPS_FOCUS = "dialog, details, [role=listbox]";
 
 /** What can be done without a pair on the screen. */
 const NEEDS_NO_PAIR: ReadonlySet<Command> = new Set([
@@ -28,6 +32,16 @@ const NEEDS_NO_PAIR: ReadonlySet<Command> = new Set([
 ]);
 
 export function listenToKeys({ app, pairView, hand }: Page, commands: Commands): void {
+  document.addEventListener("click", (event) => {
+    const button = event.target instanceof Element ? event.target.closest<HTMLElement>(PRESSED_BY_KEYS) : null;
+    // A click that keys made has no detail.
+    if (button === null || event.detail === 0 || button.closest(KEEPS_FOCUS) !== null) return;
+    // Otherwise Enter would press the button again, instead of confirming.
+    if (button !== document.activeElement && document.activeElement !== document.body) return;
+    const large = button.closest(".part.large")?.querySelector<HTMLElement>("[tabindex='0']");
+    (large ?? frameOf(pairView.active.value))?.focus({ preventScroll: true });
+    if (button === document.activeElement) button.blur();
+  });
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || document.querySelector("dialog[open]") !== null) return;
     const target = event.target instanceof HTMLElement ? event.target : document.body;

@@ -14,7 +14,7 @@ export function makePart(name: string, title: string, key: string, act: () => vo
   const body = make("div", { class: "part-body" });
   const button = makeKeyButton({ text: "enlarge", key, class: "quiet small", act });
   button.setAttribute("aria-pressed", "false");
-  button.setAttribute("aria-label", `enlarge ${title}`);
+  button.querySelector(".text")!.after(make("span", { class: "hidden" }, ` ${title} `));
   const element = make(
     "section",
     { class: `part part-${name}`, "aria-label": title },
@@ -26,6 +26,9 @@ export function makePart(name: string, title: string, key: string, act: () => vo
     element.classList.toggle("large", isLarge);
     document.querySelectorAll(".part-head button").forEach((one) => one.setAttribute("aria-pressed", "false"));
     button.setAttribute("aria-pressed", String(isLarge));
+    document.querySelectorAll(".part").forEach((part) => {
+      part.querySelector(".part-head .text")!.textContent = part.classList.contains("large") ? "close" : "enlarge";
+    });
     document.documentElement.classList.toggle("has-large-part", isLarge);
     // What takes keys itself comes before its buttons.
     const target = body.querySelector<HTMLElement>("[tabindex='0']") ?? body.querySelector<HTMLElement>("button, canvas");

@@ -2,6 +2,7 @@
 import { mountContradiction } from "../contradiction/contradiction";
 import { mountAnswerConflict } from "../contradiction/conflict";
 import { openExportMenu } from "../export/menu";
+import { mountFinished } from "../finished/finished";
 import { makeHelp } from "../help/help";
 import { mountLandmarks } from "../landmarks/list";
 import { make } from "../make";
@@ -43,7 +44,8 @@ export function mountShell(root: HTMLElement, page: Page): void {
 
   mountFrames(question, page);
   mountLandmarks(landmarks, page);
-  mountProgress(work, page.app);
+  mountProgress(work, page.app, page.finished);
+  mountFinished(root, page);
   mountContradiction(aside, page.app);
   mountAnswerConflict(root, page.app);
   mountToasts(work, page.app);

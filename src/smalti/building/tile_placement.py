@@ -1,0 +1,205 @@
+"""Place the tiles of a raster that no match places: blank ones, and parts that blank ones surround.
+
+The placed tiles determine the grid of the stage: position = origin + place on the line · step + line · step, and an
+offset of every second line, which a stage that goes back and forth has. To this the mean is added by which nearby tiles
+deviate from the grid. The error is how far placed tiles lie from where their neighbours alone would have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from smalti.building.raster import Raster
+from smalti.building.source_questions import Questions
+from smalti.geometry.homographies import apply_map, normalise, project_points
+from smalti.geometry.lens import Lens
+from smalti.project.entries import FrameEntry, Placement, Role
+from smalti.records import Expectation, Homographies, Pair, Points
+from smalti.registration.feature_pyramid import tangent_at
+
+NEIGHBOURS = 12
+"""Placed tiles whose deviation from the grid counts for a tile."""
+
+FARTHEST_DEVIATION = 4.0
+"""In usual deviations: tiles farther from the grid do not count for it."""
+
+FEWEST_KEYPOINTS = 10
+"""Tiles set aside that have so many are matched with their neighbours."""
+
+BESIDE = ((0, 1), (0, -1), (1, 0), (-1, 0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tiles:
+    """The raster of a source's frames."""
+
+    raster: Raster
+    places: Sequence[int]  # (N,)
+
+    def cells(self, numbers: Sequence[int]) -> NDArray[np.float64]:
+        """Return line and place on the line (n, 2) of frames."""
+        return np.array([self.raster.cell(self.places[number]) for number in numbers], dtype=float).reshape(-1, 2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Grid:
+    """Where the tiles of one mosaic lie, and where the others should."""
+
+    placed: Sequence[Placement]
+    cells: NDArray[np.float64]  # (n, 2)
+    coefficients: NDArray[np.float64]  # (4, 2)
+    deviations: Points  # (n, 2), px
+    scatter_px: float  # RMS by which a coordinate deviates from what neighbours predict
+    tree: cKDTree
+
+    @classmethod
+    def of(cls, tiles: Tiles, placed: Sequence[Placement], centre: Points) -> _Grid | None:
+        """Fit the grid; return None if the tiles do not determine it."""
+        cells = tiles.cells([placement.number for placement in placed])
+        rows = _rows(cells)
+        if np.linalg.matrix_rank(rows) < rows.shape[1]:
+            rows[:, 3] = 0.0  # too few lines to tell the offset of every second one
+        positions = project_points(np.array([placement.final for placement in placed]), centre[None])[:, 0]
+        kept = np.ones(len(rows), dtype=bool)
+        for _ in range(3):
+            if np.linalg.matrix_rank(rows[kept, :3]) < 3:
+                return None
+            coefficients = np.asarray(np.linalg.lstsq(rows[kept], positions[kept], rcond=None)[0], dtype=np.float64)
+            deviations = positions - rows @ coefficients
+            size = np.linalg.norm(deviations, axis=1)
+            kept = size <= FARTHEST_DEVIATION * np.median(size) + 1e-6
+        tree = cKDTree(cells[kept])
+        inner = cls(
+            [p for p, k in zip(placed, kept, strict=True) if k], cells[kept], coefficients, deviations[kept], 0.0, tree
+        )
+        left = np.array([inner.deviations[n] - inner._mean_deviation(cell, n) for n, cell in enumerate(inner.cells)])
+        return replace(inner, scatter_px=float(np.sqrt(np.mean(left**2))))
+
+    def predict(self, number: int, cell: NDArray[np.float64], centre: Points) -> Placement:
+        """Return where a tile should lie: with the turn and scale of its nearest neighbour."""
+        position = (_rows(cell[None]) @ self.coefficients)[0] + self._mean_deviation(cell)
+        distance, nearest = self.tree.query(cell)
+        beside = self.placed[int(nearest)]
+        final = tangent_at(beside.final, centre)
+        final[:2, 2] += position - apply_map(final, centre[None])[0]
+        chain = normalise(beside.chain @ np.linalg.inv(beside.final) @ final)
+        sigma_px = float(np.hypot(beside.sigma_px, self.scatter_px * np.sqrt(2.0 * max(1.0, distance))))
+        return Placement(number, beside.part, chain, final, sigma_px)
+
+    def _mean_deviation(self, cell: NDArray[np.float64], without: int = -1) -> Points:
+        distance, near = self.tree.query(cell, k=min(NEIGHBOURS + (without >= 0), len(self.cells)))
+        other = np.atleast_1d(near) != without
+        weights = 1.0 / np.maximum(np.atleast_1d(distance)[other], 1.0) ** 2
+        return np.asarray(weights @ self.deviations[np.atleast_1d(near)[other]] / weights.sum())
+
+
+def place_tiles(
+    tiles: Tiles,
+    frames: Sequence[FrameEntry],
+    placements: Sequence[Placement],
+    questions: Questions,
+    keypoints_of: Callable[[int], int],
+    lens: Lens,
+) -> tuple[list[Placement], list[int]]:
+    """Return where all tiles lie, and which of them lie where their neighbours say, not their own pixels.
+
+    `frames` are those that can be shown. Tiles that were set aside and have enough keypoints, by `keypoints_of`, are
+    matched with their neighbours.
+    """
+    centre = lens.outline.centre
+    largest = [placement for placement in placements if placement.part == 0]
+    grid = _Grid.of(tiles, largest, centre) if largest else None
+    if grid is None:
+        return list(placements), []
+    cell_of = dict(zip([frame.number for frame in frames], tiles.cells([f.number for f in frames]), strict=True))
+    expected = {number: grid.predict(number, cell, centre) for number, cell in cell_of.items()}
+    found = {placement.number: placement for placement in largest}
+    by_grid: list[int] = []
+    for part in sorted({placement.part for placement in placements} - {0}):
+        for placement in _join([one for one in placements if one.part == part], expected, lens.outline.corners):
+            found[placement.number] = placement
+            by_grid.append(placement.number)
+    matched = dict(found)
+    for frame in frames:
+        if frame.number not in found:
+            placed = None
+            if frame.reason and keypoints_of(frame.number) >= FEWEST_KEYPOINTS:
+                placed = _match(tiles, expected[frame.number], matched, questions, grid.scatter_px, lens)
+            if placed is None:
+                by_grid.append(frame.number)
+            found[frame.number] = placed or expected[frame.number]
+    return [found[number] for number in sorted(found)], sorted(by_grid)
+
+
+def _rows(cells: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.column_stack([np.ones(len(cells)), cells, cells[:, 0] % 2])
+
+
+def _join(part: Sequence[Placement], expected: dict[int, Placement], corners: Points) -> list[Placement]:
+    """Return the tiles of a part, moved as a whole to where the grid has them."""
+    own = project_points(np.array([placement.final for placement in part]), corners).reshape(-1, 2) @ [1, 1j]
+    there = np.array([expected[placement.number].final for placement in part])
+    wanted = project_points(there, corners).reshape(-1, 2) @ [1, 1j]
+    turn = np.vdot(own - own.mean(), wanted - wanted.mean()) / np.vdot(own - own.mean(), own - own.mean())
+    shift = wanted.mean() - turn * own.mean()
+    move = np.array([[turn.real, -turn.imag, shift.real], [turn.imag, turn.real, shift.imag], [0.0, 0.0, 1.0]])
+    return [
+        Placement(
+            placement.number,
+            expected[placement.number].part,
+            normalise(move @ placement.chain),
+            normalise(move @ placement.final),
+            expected[placement.number].sigma_px,
+        )
+        for placement in part
+    ]
+
+
+def _match(
+    tiles: Tiles,
+    expected: Placement,
+    found: dict[int, Placement],
+    questions: Questions,
+    scatter_px: float,
+    lens: Lens,
+) -> Placement | None:
+    """Return where a tile lies by its matches with the tiles beside it, None if there are none.
+
+    They move the tile only. Its turn and scale are those of its neighbours: a narrow strip tells little about them.
+    """
+    number_at = {tiles.places[number]: number for number in found}
+    line, along = tiles.raster.cell(tiles.places[expected.number])
+    reach = FARTHEST_DEVIATION * np.sqrt(2.0) * scatter_px + 1.0
+    off: list[Points] = []
+    sigma_px = np.inf
+    for down, right in BESIDE:
+        inside = line + down >= 0 and 0 <= along + right < tiles.raster.length
+        beside = found.get(number_at.get(tiles.raster.place(line + down, along + right), -1)) if inside else None
+        if beside is None:
+            continue
+        pair = Pair(*sorted((expected.number, beside.number)))
+        first, second = (beside, expected) if beside.number < expected.number else (expected, beside)
+        i_from_j = normalise(np.linalg.inv(first.final) @ second.final)
+        answer = questions.ask_of_source(pair, Role.ASIDE, Expectation(i_from_j, np.sqrt(2.0) * scatter_px + 1.0))
+        if answer.landmarks is None:
+            continue
+        on_mosaic = [
+            apply_map(placement.final, lens.undistort(points))
+            for placement, points in ((first, answer.landmarks.points_i), (second, answer.landmarks.points_j))
+        ]
+        moved = on_mosaic[0] - on_mosaic[1] if second is expected else on_mosaic[1] - on_mosaic[0]
+        if np.linalg.norm(np.median(moved, axis=0)) <= reach:
+            off.append(moved)
+            sigma_px = min(sigma_px, beside.sigma_px)
+    if not off:
+        return None
+    moved = np.concatenate(off)
+    move: Homographies = np.eye(3)
+    move[:2, 2] = np.median(moved, axis=0)
+    sigma_px = float(np.hypot(sigma_px, np.std(moved) / np.sqrt(len(moved))))
+    return replace(expected, chain=move @ expected.chain, final=move @ expected.final, sigma_px=sigma_px)
