@@ -9,6 +9,7 @@ from scipy.ndimage import gaussian_filter, map_coordinates
 
 from smalti.errors import UnknownNameError, UsageError
 from smalti.rendering.mosaic import Mosaic
+from smalti.rendering.tone_curve import shown
 from tests.rendering.scene import Frames, mapped
 from tests.rendering.worlds import HEIGHT, WIDTH, WORLDS, canvas_points, count_views, disc, mosaic_of, reader_of
 
@@ -60,7 +61,8 @@ def test_the_source_map_leads_back_to_the_pixel_that_is_shown(tmp_path, scale, r
             inner &= np.hypot(u - 80, v - 60) < 52
         for channel in range(3):
             plane = frames[entry["frame"]][..., channel].astype(float)
-            expected = (map_coordinates(plane, [v, u], order=3) * bright * light.gains[channel]).clip(0, 255)
+            corrected = map_coordinates(plane, [v, u], order=3) * bright * light.gains[channel]
+            expected = np.array([shown(value, gains.white) for value in corrected.astype(np.float32)]).clip(0, 255)
             wrong += (abs(image[rows, columns, channel] - expected) > 2)[inner].sum()
             total += inner.sum()
     assert total > 10_000
