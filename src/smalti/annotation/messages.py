@@ -17,7 +17,7 @@ from smalti.records import Author, Verdict
 FrameNumber = Annotated[int, Field(ge=0, le=10**9)]
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6)]
 Revision = Annotated[int, Field(ge=0, le=2**53)]
-Map = Annotated[list[float], Field(min_length=6, max_length=6)]
+Map = Annotated[list[Coordinate], Field(min_length=6, max_length=6)]
 MOST_LANDMARKS = 1000
 
 
