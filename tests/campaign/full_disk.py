@@ -16,7 +16,7 @@ import numpy as np
 from tests.campaign.commands import ALONE, LONGEST_SECONDS, ROOT, Ended, Trial, Worker, try_all, workers
 from tests.campaign.forgetful_disk import MARK, Space, compile_shim, read_log, recording_environment
 from tests.campaign.power_loss import OUTPUTS, log_rows
-from tests.campaign.samples import BUILD, DELIVERED, build_project, write_images
+from tests.campaign.samples import BUILD, COMPILING_SECONDS, DELIVERED, build_project, write_images
 from tests.campaign.tally import Tally
 from tests.server.projects import prepared_tiny
 
@@ -79,7 +79,7 @@ def output_words(project: Path, name: str, to: Path) -> list[object]:
 def measure(words: Words, worker: TightWorker, place: Path) -> Job:
     place.mkdir()
     worker.space.set(PLENTY)
-    ended = worker.run(*words(place), place=place)
+    ended = worker.run(*words(place), place=place, patience=COMPILING_SECONDS)
     assert ended.code == 0, ended.err
     expected = {name: content for name, content in _files(place).items() if _is_repeatable(name)}
     shutil.rmtree(place)
