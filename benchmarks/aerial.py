@@ -23,7 +23,6 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from sets import DATA, FLOORS
-from smalti.active_loop import StopRule
 from smalti.agents.agent import Agent
 from smalti.agents.matcher import KeypointAgent
 from smalti.appearance.visual_words import signatures_of
@@ -34,6 +33,7 @@ from smalti.frames.source import FrameSource, open_source
 from smalti.geometry.outline import Outline
 from smalti.interchange.atomic_files import write_text
 from smalti.interchange.landmarks_csv import read_landmarks
+from smalti.loop_setup import StopRule
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.project.entries import Placement, Role
 from smalti.project.evaluation import Evaluation, evaluate

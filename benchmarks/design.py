@@ -37,8 +37,9 @@ from tqdm import tqdm
 
 from claims import print_table
 from flights import load, spread
-from smalti.active_loop import ActiveLoop, StopRule
+from smalti.active_loop import ActiveLoop
 from smalti.agents.agent import Agent
+from smalti.loop_setup import StopRule
 from smalti.records import Pair, PairNumbers, Transforms
 from smalti.suggestion.candidates import CandidatePairs
 from smalti.suggestion.expected_gain import ExpectedGain, shared_points

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from claims import print_table
 from sets import FLOORS
-from smalti.active_loop import ActiveLoop, StopRule
+from smalti.active_loop import ActiveLoop
 from smalti.agents.agent import Agent
 from smalti.engine.equations import System
 from smalti.engine.estimate import begin
@@ -40,6 +40,7 @@ from smalti.geometry.homographies import AFFINE
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.interchange.landmarks_csv import read_landmarks
+from smalti.loop_setup import StopRule
 from smalti.records import Landmarks, Pair
 from smalti_lab.experiments.methods import SMALTI, FrameMaps, Loop, Method
 from smalti_lab.experiments.real_sequence import Caliterra, keep_matches, load_matches, match_all

@@ -33,7 +33,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
-from smalti.active_loop import ActiveLoop, StopRule
+from smalti.active_loop import ActiveLoop
 from smalti.annotation.opening import LEAST_PART
 from smalti.building.build_settings import BuildSettings
 from smalti.building.preparation import Preparation, prepare
@@ -42,6 +42,7 @@ from smalti.errors import UsageError
 from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.homographies import PROJECTIVE
 from smalti.geometry.lens import Lens
+from smalti.loop_setup import StopRule
 from smalti.overlap.external_model import pairwise
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.progress import Silence

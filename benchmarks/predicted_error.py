@@ -16,7 +16,8 @@ import numpy as np
 from tqdm import tqdm
 
 from claims import print_table
-from smalti.active_loop import ActiveLoop, StopRule
+from smalti.active_loop import ActiveLoop
+from smalti.loop_setup import StopRule
 from smalti.suggestion.predicted_error import AHEAD
 from smalti_lab.experiments.experiment import experiment_named
 from smalti_lab.experiments.methods import SMALTI, Method

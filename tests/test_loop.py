@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from smalti.active_loop import FEWEST_NO_ANSWERS, MOST_NO_ANSWERS, ActiveLoop, StopReason, StopRule
+from smalti.active_loop import FEWEST_NO_ANSWERS, MOST_NO_ANSWERS, ActiveLoop
 from smalti.errors import LandmarkError, ModelError, PairError, UsageError
 from smalti.geometry.homographies import FAMILIES, SIMILARITY, apply_map
 from smalti.geometry.lens import Lens
+from smalti.loop_setup import StopReason, StopRule
 from smalti.overlap.external_model import FixedProbabilities
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.records import Answer, Author, Landmarks, Pair, Verdict

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import smalti
-from smalti.active_loop import ActiveLoop, StopRule
+from smalti.active_loop import ActiveLoop
+from smalti.loop_setup import StopRule
 from smalti.notebook_html import PICTURE_SIDE, draw_card, say_error
 from smalti.rendering import mosaic as mosaic_module
 from smalti_lab.synthetic.synthetic_files import write_video

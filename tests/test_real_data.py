@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smalti.active_loop import ActiveLoop, StopRule
+from smalti.active_loop import ActiveLoop
 from smalti.building.build import build
 from smalti.building.build_results import residual_px
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.interchange.landmarks_csv import read_landmarks
+from smalti.loop_setup import StopRule
 from smalti.overlap.external_model import PositionSensor
 from smalti.project.evaluation import evaluate
 from smalti.records import Landmarks, Pair, Suggestion

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # as typing has it; importing typing would take longer than all of this file
 if TYPE_CHECKING:
-    from smalti.active_loop import ActiveLoop as ActiveLoop, StopReason as StopReason, StopRule as StopRule
+    from smalti.active_loop import ActiveLoop as ActiveLoop
     from smalti.agents.agent import Agent as Agent, PrecomputedAgent as PrecomputedAgent
     from smalti.agents.matcher import Matcher as Matcher
     from smalti.annotation.session import Session as Session
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from smalti.film.film import make_film as make_film
     from smalti.geometry.lens import Lens as Lens
     from smalti.geometry.outline import Outline as Outline
+    from smalti.loop_setup import StopReason as StopReason, StopRule as StopRule
     from smalti.overlap.external_model import (
         ExternalModel as ExternalModel,
         FixedProbabilities as FixedProbabilities,

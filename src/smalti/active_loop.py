@@ -1,13 +1,9 @@
-"""The active loop: suggest a pair, record the agent's answer, suggest the next pair.
-
-`StopRule` and `LoopSetup` are what a loop starts with. `ActiveLoop` is its state after some answers.
-"""
+"""The active loop: suggest a pair, record the agent's answer, suggest the next pair."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import cached_property
 from typing import Literal
 
@@ -17,20 +13,30 @@ from numpy.typing import NDArray
 from smalti.agents.agent import PREFETCHED, Agent, ExpectingAgent, ask, prefetch
 from smalti.answered_loop import AnsweredLoop
 from smalti.engine.covariance import Covariance
-from smalti.engine.equations import System
-from smalti.engine.estimate import Estimate, begin
-from smalti.engine.lens_estimation import find_lens
+from smalti.engine.estimate import Estimate
 from smalti.engine.link_confirmation import unconfirmed_frames
-from smalti.engine.links import Link, fit_link
+from smalti.engine.links import Link
 from smalti.engine.robust_estimate import estimate, estimate_again
 from smalti.engine.variance_components import MATCHER, PERSON
 from smalti.errors import ModelError, PairError
 from smalti.geometry.homographies import PROJECTIVE, Family, FamilyName, family_named
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
+from smalti.loop_setup import ChainEstimate, LoopSetup, StopReason, StopRule
 from smalti.notebook_html import draw_card, say_answers, say_error
 from smalti.overlap.external_model import ExternalModel, NoExternalModel, pairwise
-from smalti.records import Answer, Author, Expectation, Homographies, Landmarks, Pair, PairNumbers, Suggestion, Verdict
+from smalti.records import (
+    Answer,
+    Author,
+    Expectation,
+    Homographies,
+    Landmarks,
+    Pair,
+    PairNumbers,
+    Suggestion,
+    Verdict,
+    as_numbers,
+)
 from smalti.suggestion.appearance_evidence import pooled
 from smalti.suggestion.posterior import Posterior
 from smalti.suggestion.predicted_error import AHEAD, Prediction
@@ -56,116 +62,10 @@ LIKELY_JOIN = 0.5
 BatchSize = int | Callable[[int], int]
 """The number of questions to choose at once, or a function of the number of answers so far."""
 
-RELEARNED_SHARE, RELEARNING_ROUNDS = 0.05, 2
-"""If so large a share of the chain is rejected, its noise, camera and lens are learned again without these links; and
-the most rounds, because other links may then be rejected."""
+RELEARNING_ROUNDS = 2
+"""The most rounds in which the chain is learned again without its rejected links: others may then be rejected."""
 
 Reference = int | Literal["auto"]
-
-
-class StopReason(StrEnum):
-    """Why the loop stops asking."""
-
-    BUDGET = "budget"
-    TARGET = "target"
-    KNOWN = "known"
-    ENOUGH = "enough"
-    NOTHING_FOUND = "nothing found"
-    NO_CANDIDATE = "no candidate"
-
-
-@dataclass(frozen=True, slots=True)
-class StopRule:
-    """When to stop asking; None means never for that reason."""
-
-    budget: int | None = None
-    target_px: float | None = None
-    when_enough: bool = False  # stop when further questions are not worth their time
-    known_px: float | None = None  # stop when the 90 % bound is below this, even if parts may still be joined
-
-
-@dataclass(frozen=True, eq=False)
-class ChainEstimate:
-    """What links of the chain say by themselves: their mosaic and the lens. Links of answers are fitted with it."""
-
-    first: Estimate
-    lens: Lens  # undistorts the landmarks of links
-    _latest: dict[str, tuple[Landmarks, Link]] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls,
-        frames: int,
-        outline: Outline,
-        chain: Iterable[Landmarks],
-        family: Family,
-        lens: Lens | None,
-        reference: int | None,
-    ) -> ChainEstimate:
-        """Estimate the mosaic, and the lens unless it is given."""
-        chain, lens_root = list(chain), None
-        if lens is None:
-            lens = Lens(outline)
-            if family is PROJECTIVE:
-                lens, lens_root = find_lens(chain, outline)
-        links = [fit_link(landmarks, outline, lens, family) for landmarks in chain]
-        system = System.of(frames, outline, family, links, reference, None if lens_root is None else lens)
-        return cls(begin(system, lens_root), lens)
-
-    def link_of(self, landmarks: Landmarks) -> Link:
-        """Return the link of landmarks. The latest is kept, because answers are checked before they are recorded."""
-        latest = self._latest.get("link")
-        if latest is None or latest[0] is not landmarks:
-            latest = landmarks, fit_link(landmarks, self.first.outline, self.lens, self.first.family)
-            self._latest["link"] = latest
-        return latest[1]
-
-
-@dataclass(frozen=True, eq=False)
-class LoopSetup:
-    """Everything that is fixed before the first answer."""
-
-    chain: Mapping[Pair, Landmarks]
-    of_chain: ChainEstimate  # of the whole chain
-    given_lens: Lens | None  # None if the lens is estimated
-    untrained: ExternalModel
-    pooled: ExternalModel  # `untrained`, pooled over neighbouring frames
-    strategy: Strategy
-    stop_rule: StopRule
-    least_part: int = 1  # parts of fewer frames get no questions
-    only: PairNumbers | None = None  # (n, 2): the only pairs that can be answered
-    asked: Author = Author.MATCHER  # who is asked: a person can answer what the matcher could not
-    relearned: dict[frozenset[Pair], ChainEstimate] = field(default_factory=dict)  # without some links, as needed
-
-    @property
-    def first(self) -> Estimate:
-        """The estimate of the chain alone."""
-        return self.of_chain.first
-
-    def without(self, rejected: frozenset[Pair]) -> ChainEstimate:
-        """Return the estimate of the chain without rejected links, so that nothing is learned from these.
-
-        A few links in a long chain teach next to nothing; with so few, return the estimate of the whole chain.
-        """
-        if len(rejected) < RELEARNED_SHARE * len(self.chain):
-            return self.of_chain
-        if rejected not in self.relearned:
-            kept = [landmarks for pair, landmarks in self.chain.items() if pair not in rejected]
-            system = self.first.system
-            self.relearned[rejected] = ChainEstimate.of(
-                system.frames, system.outline, kept, system.family, self.given_lens, system.reference
-            )
-        return self.relearned[rejected]
-
-    @cached_property
-    def chain_order(self) -> list[Pair]:
-        """The pairs of the chain, sorted."""
-        return sorted(self.chain)
-
-    @cached_property
-    def chain_pairs(self) -> PairNumbers:
-        """(n, 2): the pairs of the chain, sorted."""
-        return as_numbers(self.chain_order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -580,8 +480,3 @@ class ActiveLoop(AnsweredLoop[Link]):
             return pairs
         accepted = [pair not in rejected for pair in self.setup.chain_order]
         return np.concatenate([pairs, self.setup.chain_pairs[accepted]])
-
-
-def as_numbers(pairs: Iterable[Pair]) -> PairNumbers:
-    """Return pairs as an array (n, 2)."""
-    return np.array([(pair.i, pair.j) for pair in pairs], dtype=np.int64).reshape(-1, 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
@@ -197,3 +197,8 @@ class Suggestion:
     pair: Pair
     expected_reward: float
     reasons: dict[str, float] = field(default_factory=dict)
+
+
+def as_numbers(pairs: Iterable[Pair]) -> PairNumbers:
+    """Return pairs as an array (n, 2)."""
+    return np.array([(pair.i, pair.j) for pair in pairs], dtype=np.int64).reshape(-1, 2)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.active_loop import ActiveLoop, as_numbers
+from smalti.active_loop import ActiveLoop
 from smalti.agents.agent import Agent
 from smalti.building.chain import register_chain
 from smalti.building.matcher_choice import PIXELS
@@ -27,7 +27,7 @@ from smalti.progress import Progress, Silence, Step as OnStep
 from smalti.project.entries import Role, number_usable
 from smalti.project.facts import Outcome, RegistrationFacts
 from smalti.project.project import Project
-from smalti.records import Answer, Homographies, Pair, PairNumbers, Points, Verdict
+from smalti.records import Answer, Homographies, Pair, PairNumbers, Points, Verdict, as_numbers
 from smalti.suggestion.strategy import Strategy
 from smalti_lab.experiments.methods import SMALTI, Loop, Method
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from smalti.active_loop import StopRule
 from smalti.annotation.opening import LEAST_PART
 from smalti.building.build_settings import BuildSettings
 from smalti.building.preparation import prepare
+from smalti.loop_setup import StopRule
 from smalti.progress import Silence
 from smalti.project.project import Project
 from smalti_lab.endoscopy.disturbance import Disturbance

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from smalti.active_loop import StopReason, StopRule
 from smalti.errors import LandmarkError, ModelError, UsageError
 from smalti.geometry.linear_maps import square
+from smalti.loop_setup import StopReason, StopRule
 from smalti.overlap.external_model import NoExternalModel
 from smalti.overlap.position_bounds import quick_probability
 from smalti.overlap.weighted_signatures import WeightedSignatures

@@ -9,7 +9,8 @@ import numba
 import numpy as np
 import pytest
 
-from smalti.active_loop import ActiveLoop, StopRule
+from smalti.active_loop import ActiveLoop
+from smalti.loop_setup import StopRule
 from smalti.overlap.external_model import FixedProbabilities
 from smalti.records import Pair, Suggestion
 from smalti.suggestion.candidates import CandidatePairs

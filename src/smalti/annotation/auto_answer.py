@@ -7,12 +7,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
-from smalti.active_loop import ActiveLoop, StopReason
+from smalti.active_loop import ActiveLoop
 from smalti.agents.agent import Agent, ask, judge
 from smalti.annotation.answer_history import AnswerHistory
 from smalti.annotation.landmark_messages import write_matched
 from smalti.annotation.messages import Proposal
 from smalti.annotation.session_state import AnyLoop, Surprise, surprise_of
+from smalti.loop_setup import StopReason
 from smalti.project.answer_store import Store
 from smalti.project.entries import AnswerEntry, Role
 from smalti.records import Answer, Pair, Verdict

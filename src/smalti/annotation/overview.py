@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from smalti.active_loop import StopReason
 from smalti.annotation.answer_history import AnswerHistory, AnswerState
 from smalti.annotation.exports import Placed
 from smalti.annotation.messages import (
@@ -31,6 +30,7 @@ from smalti.engine.link_confirmation import unconfirmed_frames
 from smalti.engine.variance_components import CHAIN
 from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.lens import Lens
+from smalti.loop_setup import StopReason
 from smalti.paper.paper_loop import PaperLoop
 from smalti.project.entries import Act, FrameEntry, LogEntry, Role
 from smalti.project.project import Project

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2 as chi2_distribution, norm
 
-from smalti.active_loop import ActiveLoop, as_numbers
+from smalti.active_loop import ActiveLoop
 from smalti.engine.links import Link, projected_and_rows
 from smalti.engine.variance_components import PERSON
 from smalti.geometry.homographies import ENTRIES, Family
 from smalti.geometry.outline import Outline
 from smalti.paper.paper_loop import PaperLoop
-from smalti.records import Author, Homographies, Landmarks, Pair, PairNumbers
+from smalti.records import Author, Homographies, Landmarks, Pair, PairNumbers, as_numbers
 
 AnyLoop: TypeAlias = ActiveLoop | PaperLoop
 

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from threadpoolctl import threadpool_limits
 
-from smalti.active_loop import ActiveLoop, StopReason
+from smalti.active_loop import ActiveLoop
 from smalti.building.between_frames import place_between
 from smalti.building.build_results import (
     Delivered,
@@ -30,6 +30,7 @@ from smalti.interchange.atomic_files import check_place, naming
 from smalti.interchange.checksums import file_digest
 from smalti.interchange.landmarks_csv import write_landmarks
 from smalti.interchange.transforms_json import FrameTransform, write_transforms
+from smalti.loop_setup import StopReason
 from smalti.paper.paper_loop import PaperLoop
 from smalti.progress import Progress
 from smalti.project.entries import LinkState, Placement, Role

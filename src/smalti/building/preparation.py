@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.active_loop import ActiveLoop, StopRule
+from smalti.active_loop import ActiveLoop
 from smalti.agents.agent import Agent
 from smalti.agents.matcher import Matcher
 from smalti.appearance.patch_words import grid_signatures
@@ -37,6 +37,7 @@ from smalti.geometry.homographies import family_named
 from smalti.geometry.linear_maps import linear_family_named
 from smalti.geometry.outline import Outline
 from smalti.interchange.checksums import GradualDigests
+from smalti.loop_setup import StopRule
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.paper.paper_loop import PaperLoop
 from smalti.progress import Progress

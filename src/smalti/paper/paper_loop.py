@@ -9,13 +9,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.active_loop import BatchSize, Reference, StopReason, StopRule, as_numbers
+from smalti.active_loop import BatchSize, Reference
 from smalti.agents.agent import Agent, ExpectingAgent, ask
 from smalti.answered_loop import AnsweredLoop
 from smalti.errors import ModelError
 from smalti.geometry.lens import Lens
 from smalti.geometry.linear_maps import AFFINE, Family, compose, invert, square
 from smalti.geometry.outline import Outline
+from smalti.loop_setup import StopReason, StopRule
 from smalti.overlap.external_model import ExternalModel, NoExternalModel, pairwise
 from smalti.paper.haralick import Haralick, best_reference
 from smalti.paper.linear_adjustment import AffineLink, LinearAdjustment, fit_affine_link
@@ -32,6 +33,7 @@ from smalti.records import (
     Suggestion,
     Transforms,
     Verdict,
+    as_numbers,
 )
 
 

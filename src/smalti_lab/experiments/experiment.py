@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from smalti.active_loop import StopRule
 from smalti.agents.agent import PrecomputedAgent
 from smalti.errors import UnknownNameError
 from smalti.geometry.outline import Outline
+from smalti.loop_setup import StopRule
 from smalti.overlap.external_model import ExternalModel
 from smalti.records import PairNumbers, Points
 from smalti_lab.experiments.methods import SMALTI, Finish, FrameMaps, Loop, Method

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.active_loop import ActiveLoop, StopRule
+from smalti.active_loop import ActiveLoop
 from smalti.engine.robust_estimate import final_estimate
 from smalti.errors import UnknownNameError
 from smalti.geometry.homographies import family_named
 from smalti.geometry.lens import Lens
 from smalti.geometry.linear_maps import linear_family_named
 from smalti.geometry.outline import Outline
+from smalti.loop_setup import StopRule
 from smalti.overlap.external_model import ExternalModel
 from smalti.paper.paper_loop import PaperLoop
 from smalti.records import Homographies, Landmarks, PairNumbers

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 
 from smalti import __version__
-from smalti.active_loop import StopRule
 from smalti.agents.agent import Agent, PrecomputedAgent
 from smalti.agents.matcher import KeypointAgent
 from smalti.appearance.visual_words import signatures_of, strongest_of_cells
@@ -24,6 +23,7 @@ from smalti.frames.source import open_source
 from smalti.geometry.outline import Outline
 from smalti.georeference.positions import read_positions
 from smalti.interchange.landmarks_csv import read_landmarks
+from smalti.loop_setup import StopRule
 from smalti.overlap.external_model import ExternalModel
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.project.entries import Placement, Role

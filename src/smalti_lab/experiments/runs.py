@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.active_loop import ActiveLoop, StopRule
+from smalti.active_loop import ActiveLoop
 from smalti.errors import UnknownNameError
 from smalti.geometry.homographies import apply_map
 from smalti.geometry.outline import Outline
+from smalti.loop_setup import StopRule
 from smalti.overlap.external_model import ExternalModel, FixedProbabilities, NoExternalModel
 from smalti.paper.paper_loop import PaperLoop
 from smalti.paper.paper_strategy import (

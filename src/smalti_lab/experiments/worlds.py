@@ -9,12 +9,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.active_loop import StopRule
 from smalti.agents.agent import PrecomputedAgent
 from smalti.errors import UsageError
 from smalti.geometry.homographies import apply_map
 from smalti.geometry.linear_maps import apply, homogeneous
 from smalti.geometry.outline import Outline
+from smalti.loop_setup import StopRule
 from smalti.overlap.external_model import ExternalModel, FixedProbabilities
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.records import Landmarks, Pair, PairNumbers, Points, Transforms

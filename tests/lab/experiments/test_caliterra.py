@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smalti.active_loop import ActiveLoop, StopRule
+from smalti.active_loop import ActiveLoop
 from smalti.errors import InputError, UsageError
 from smalti.geometry.lens import Lens
 from smalti.geometry.linear_maps import square
+from smalti.loop_setup import StopRule
 from smalti.overlap.external_model import NoExternalModel
 from smalti.records import Answer, Landmarks, Pair
 from smalti.registration.keypoints import Keypoints

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.active_loop import StopRule
 from smalti.geometry.linear_maps import square
+from smalti.loop_setup import StopRule
 from smalti.paper.paper_loop import PaperLoop
 from smalti_lab.experiments.methods import FrameMaps, Method
 from smalti_lab.experiments.runs import Run, RunSettings, perform
