@@ -48,7 +48,18 @@ ORDER = (
         "frames",
         "registration",
     ),
-    *("appearance", "sparse", "engine", "overlap", "suggestion", "agents", "answered_loop", "active_loop", "paper"),
+    *(
+        "appearance",
+        "sparse",
+        "engine",
+        "overlap",
+        "suggestion",
+        "agents",
+        "answered_loop",
+        "loop_setup",
+        "active_loop",
+        "paper",
+    ),
     *("rendering", "project", "report", "film", "building", "annotation", "server", "cli"),
 )
 
