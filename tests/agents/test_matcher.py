@@ -15,7 +15,7 @@ from smalti.geometry.linear_maps import square
 from smalti.geometry.outline import Outline
 from smalti.paper.linear_adjustment import fit_affine_link
 from smalti.records import Answer, Expectation, Pair, Verdict
-from smalti.registration.keypoints import Keypoints, find_keypoints
+from smalti.registration.keypoints import Keypoints, find_keypoints, match_keypoints
 from smalti.registration.robust_fit import FitSettings
 from smalti_lab.synthetic.scene import procedural_scene
 from tests.registration.scenes import apart, flight, keypoints, largest_error, overlapping, true_map
@@ -77,11 +77,25 @@ def test_only_where_few_keypoints_do_not_match_all_are_compared(monkeypatch):
     pair = overlapping(0.5)[0]
     agent = KeypointAgent(keypoints, flight().outline)
     every = len(agent.answer(pair).landmarks)
-    monkeypatch.setattr("smalti.agents.matcher.MATCHED_FIRST", len(keypoints(pair.i)) // 2)
+    compared = []
+
+    def match(in_i, in_j):
+        compared.append(len(in_i))
+        return match_keypoints(in_i, in_j)
+
+    monkeypatch.setattr("smalti.agents.matcher.match_keypoints", match)
+    few = len(keypoints(pair.i)) // 2
+    monkeypatch.setattr("smalti.agents.matcher.MATCHED_FIRST", few)
     monkeypatch.setattr("smalti.agents.matcher.ENOUGH_MATCHES", 20)
     assert 20 <= len(agent.answer(pair).landmarks) < every
+    # Of too few, a map is found: near it, all keypoints are matched.
     monkeypatch.setattr("smalti.agents.matcher.ENOUGH_MATCHES", every)
+    assert len(agent.answer(pair).landmarks) >= every
+    assert set(compared) == {few}
+    # So few show no map.
+    monkeypatch.setattr("smalti.agents.matcher.MATCHED_FIRST", 8)
     assert len(agent.answer(pair).landmarks) == every
+    assert compared[-1] == len(keypoints(pair.i))
 
 
 def expected_of(pair: Pair, sigma_px: float = 2.0) -> Expectation:

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import cores
+from smalti.engine.links import map_in_pixels
 from smalti.errors import UsageError
 from smalti.geometry.homographies import apply_map
 from smalti.geometry.linear_maps import square
 from smalti.geometry.outline import Outline
-from smalti.records import Answer, Expectation, Pair, Points
+from smalti.records import Answer, Expectation, Landmarks, Pair, Points
 from smalti.registration.dense import ANYWHERE, DenseSettings, Prepared, register
 from smalti.registration.keypoints import Keypoints, match_expected, match_keypoints
 from smalti.registration.robust_fit import FitSettings, fit_matches
@@ -39,8 +40,10 @@ NEAR = 0.02
 """Share of a frame's diagonal: where keypoints are expected within so much, hardly any others have to be compared."""
 
 MATCHED_FIRST, ENOUGH_MATCHES = 1000, 100
-"""Keypoints of a frame that are matched first, and matches that are enough; only with fewer, all are matched. The time
-grows with the square of the number of keypoints, and a link uses 30 landmarks."""
+"""Keypoints of a frame that are matched first, and matches that are enough: a link uses 30 landmarks.
+
+With fewer, all keypoints are matched near the map that these agree on. Only if they agree on none, all are compared
+with all, which takes ten times as long."""
 
 
 class KeypointAgent:
@@ -70,6 +73,13 @@ class KeypointAgent:
                 in_i, in_j = self._keypoints_of(pair.i), self._keypoints_of(pair.j)
                 self._ahead[pair] = known, self._pool.submit(self._register, pair, in_i, in_j, known)
 
+    def remember(self, answers: Iterable[Answer]) -> None:
+        """Keep answers that were given without an expectation, for when these pairs are asked about again."""
+        for answer in answers:
+            given: Future[Answer] = Future()
+            given.set_result(answer)
+            self._ahead[answer.pair] = None, given
+
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(cores(), thread_name_prefix="matcher")
@@ -87,10 +97,17 @@ class KeypointAgent:
             if found.landmarks is not None:
                 return found
         if min(len(in_i), len(in_j)) > MATCHED_FIRST:
-            found = self._fit(pair, match_keypoints(in_i.spread(MATCHED_FIRST), in_j.spread(MATCHED_FIRST)))
-            if found.landmarks is not None and len(found.landmarks) >= ENOUGH_MATCHES:
-                return found
+            few = self._fit(pair, match_keypoints(in_i.spread(MATCHED_FIRST), in_j.spread(MATCHED_FIRST)))
+            if few.landmarks is not None:
+                more = few if len(few.landmarks) >= ENOUGH_MATCHES else self._look_near(few.landmarks, in_i, in_j)
+                if more.landmarks is not None and len(more.landmarks) >= len(few.landmarks):
+                    return more
         return self._fit(pair, match_keypoints(in_i, in_j))
+
+    def _look_near(self, found: Landmarks, in_i: Keypoints, in_j: Keypoints) -> Answer:
+        """Match all keypoints near the map that a few agree on."""
+        expected = Expectation(map_in_pixels(found, self._outline), 0.0)
+        return self._fit(found.pair, match_expected(in_i, in_j, expected, self._nearness))
 
     def _fit(self, pair: Pair, matches: tuple[Points, Points]) -> Answer:
         return fit_matches(pair, *matches, self._outline, self._settings)
@@ -98,12 +115,16 @@ class KeypointAgent:
     def _reach(self, expected: Expectation) -> float:
         return REACH * expected.sigma_px + self._settings.threshold_px
 
+    @property
+    def _nearness(self) -> float:
+        return NEAR * 2.0 * self._outline.outer_half_side
+
     def _narrows(self, expected: Expectation | None) -> bool:
         """Tell whether most keypoints need not be compared."""
         if expected is None or not np.isfinite(expected.sigma_px):
             return False
         reach = self._reach(expected)
-        return reach <= NEAR * 2.0 * self._outline.outer_half_side or self._shared(expected, reach) <= NARROW
+        return reach <= self._nearness or self._shared(expected, reach) <= NARROW
 
     def _shared(self, expected: Expectation, reach: float) -> float:
         """Return the share of frame i that j covers if it lies up to `reach` px nearer than expected."""

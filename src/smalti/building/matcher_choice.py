@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.agents.agent import Agent, Anywhere, Consultation
+from smalti.agents.agent import Agent, Anywhere, Consultation, prefetch
 from smalti.agents.matcher import CallableAgent, DenseAgent, KeypointAgent, Matcher
 from smalti.engine.links import map_in_pixels
 from smalti.frame_numbers import FrameNumbers
@@ -26,7 +26,7 @@ from smalti.geometry.outline import Outline
 from smalti.project.entries import Role
 from smalti.project.facts import Fact, Registration
 from smalti.project.project import Project
-from smalti.records import Landmarks, Pair
+from smalti.records import Answer, Landmarks, Pair
 from smalti.registration.dense import Prepared, prepare
 
 TRIALS = 6
@@ -125,32 +125,39 @@ def choose_matchers(
     return Matchers(near, far, PIXELS, is_dense=True)
 
 
-def _trials(project: Project, keypoints: Agent, dense: Agent, used: Sequence[int]) -> Trials:
+def _trials(project: Project, keypoints: KeypointAgent, dense: Agent, used: Sequence[int]) -> Trials:
     """Return the trial of keypoints, and of dense registration if keypoints are not good. The result is stored."""
     known = project.store.fact(Trials)
     if known is None:
         first = np.unique(np.linspace(0, max(len(used) - 3, 0), TRIALS).round().astype(int))
         triangles = [used[n : n + 3] for n in first]
-        by_keypoints = _try(keypoints, triangles, project.outline)
-        least = by_keypoints.share - CLEARLY_MORE  # with a smaller share, dense registration is not better
-        by_pixels = None if by_keypoints.is_good else _try(dense, triangles, project.outline, least)
+        by_keypoints, answers = _try(keypoints, triangles, project.outline)
+        by_pixels = None
+        if not by_keypoints.is_good:
+            least = by_keypoints.share - CLEARLY_MORE  # with a smaller share, dense registration is not better
+            by_pixels, _ = _try(dense, triangles, project.outline, least)
+        keypoints.remember(answers)  # most of these pairs are of the chain
         known = Trials(by_keypoints, by_pixels)
         project.store.keep_fact(known)
     return known
 
 
-def _try(agent: Agent, triangles: Sequence[Sequence[int]], outline: Outline, least_share: float = 0.0) -> Trial:
-    """Return the result of an agent; stop once it cannot register `least_share` of the pairs any more."""
+def _try(
+    agent: Agent, triangles: Sequence[Sequence[int]], outline: Outline, least_share: float = 0.0
+) -> tuple[Trial, list[Answer]]:
+    """Return the result of an agent, and its answers; stop once it cannot register `least_share` of the pairs."""
     # The pairs farthest apart first: if any, they fail.
     sides = [Pair(*two) for frames in triangles for two in combinations(frames, 2)]
     pairs = sorted(set(sides), key=lambda pair: (pair.i - pair.j, pair.i))
+    prefetch(agent, pairs)
+    answers: list[Answer] = []
     found: dict[Pair, Landmarks] = {}
-    asked = 0
-    for asked, pair in enumerate(pairs, 1):
-        landmarks = agent.answer(pair).landmarks
+    for pair in pairs:
+        answers.append(agent.answer(pair))
+        landmarks = answers[-1].landmarks
         if landmarks is not None:
             found[pair] = landmarks
-        if len(pairs) - asked + len(found) < least_share * len(pairs):
+        if len(pairs) - len(answers) + len(found) < least_share * len(pairs):
             break
     counts = [len(landmarks) for landmarks in found.values()]
     closing = []
@@ -158,11 +165,12 @@ def _try(agent: Agent, triangles: Sequence[Sequence[int]], outline: Outline, lea
         closed = [found[pair] for two in combinations(frames, 2) if (pair := Pair(*two)) in found]
         if len(closed) == 3:
             closing.append(_closing_px(closed, outline))
-    return Trial(
-        share=len(counts) / max(asked, 1),
+    trial = Trial(
+        share=len(counts) / max(len(answers), 1),
         landmarks=float(np.median(counts)) if counts else 0.0,
         closing_px=float(np.median(closing)) if closing else NOTHING_PX,
     )
+    return trial, answers
 
 
 def _closing_px(sides: Sequence[Landmarks], outline: Outline) -> float:

@@ -8,11 +8,11 @@ what the links can resolve. `step_errors` and `expected_shared_turn` give the er
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from smalti.engine.camera_priors import KIND_OF_ATTITUDE, KIND_OF_MOTION, motions
 from smalti.engine.equations import TURN, System
@@ -136,12 +136,13 @@ def _step_variances(system: System) -> NDArray[np.float64] | None:
 
 def _most_likely_deviation(total: float, count: int) -> float:
     """Return the most likely deviation of `count` numbers whose squares sum to `total`, under its prior."""
-
-    def slope(log_deviation: float) -> float:
-        excess = count - total * np.exp(-2.0 * log_deviation)
-        return float(excess + (log_deviation - np.log(USUAL_DEVIATION)) / LOG_DEVIATION_OF_CAMERA**2)
-
-    lowest, highest = np.log([LEAST_DEVIATION, LARGEST_DEVIATION])
-    if slope(lowest) >= 0.0:
-        return LEAST_DEVIATION
-    return LARGEST_DEVIATION if slope(highest) <= 0.0 else float(np.exp(brentq(slope, lowest, highest)))
+    tightness = LOG_DEVIATION_OF_CAMERA**-2
+    log_deviation, highest = math.log(LEAST_DEVIATION), math.log(LARGEST_DEVIATION)
+    # The slope of the likelihood rises ever less steeply: from below, Newton's steps never pass the zero.
+    step = math.inf
+    while step > 1e-12 and log_deviation < highest:
+        squares = total * math.exp(-2.0 * log_deviation)
+        slope = count - squares + tightness * (log_deviation - math.log(USUAL_DEVIATION))
+        step = -slope / (2.0 * squares + tightness)
+        log_deviation += max(step, 0.0)
+    return min(math.exp(log_deviation), LARGEST_DEVIATION)
