@@ -32,6 +32,7 @@ REQUESTS: tuple[tuple[str, str, object], ...] = (
     ("POST", "/api/redo", {"seen_revision": SEEN}),
     ("POST", "/api/check", {"i": 0, "j": 3, "landmarks": [POINT] * 4}),
     ("POST", "/api/snap", {"i": 0, "j": 3, **POINT, "moving": "i", "i_from_j": [1, 0, 0, 0, 1, 0]}),
+    ("POST", "/api/align", {"i": 0, "j": 3, "i_from_j": [1, 0, 0, 0, 1, 0, 0, 0, 1]}),
 )
 VALUES = (
     *(None, True, -1, 0, 1, 2**31, 2**63, 10**400, -0.0, 1e308, "", "x", "no", "\x00", "é" * 2000, [], {}, [[]]),

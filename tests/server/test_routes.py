@@ -23,6 +23,7 @@ ACTS = {
     "/api/answers": (NO, say.Outcome),
     "/api/check": ({"i": 0, "j": 1, "landmarks": []}, say.Checked),
     "/api/snap": (SNAP, say.Snapped),
+    "/api/align": ({"i": 0, "j": 1, "i_from_j": IDENTITY}, say.Proposal),
 }
 
 

@@ -6,6 +6,7 @@ import { keepChecking } from "./state/checking";
 import { listen } from "./state/events";
 import { Finished } from "./state/finished";
 import { Hand } from "./state/hand";
+import { Laying } from "./state/laying";
 import { PairView } from "./state/pairview";
 import { Snapping } from "./state/snapping";
 import { mountShell } from "./view/shell/shell";
@@ -13,8 +14,9 @@ import { mountShell } from "./view/shell/shell";
 const app = new Application(connect(), localStorage);
 const pairView = new PairView(app.drawing);
 const hand = new Hand(app, pairView);
+const laying = new Laying(app, pairView);
 const finished = new Finished(app);
-mountShell(document.body, { app, finished, pairView, hand, snapping: new Snapping(app, pairView, hand) });
+mountShell(document.body, { app, finished, pairView, hand, laying, snapping: new Snapping(app, pairView, hand) });
 keepChecking(app);
 
 listen(app.api, {

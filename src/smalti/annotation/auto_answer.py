@@ -8,15 +8,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 from smalti.active_loop import ActiveLoop
-from smalti.agents.agent import Agent, ask, judge
+from smalti.agents.agent import Agent, ExpectingAgent, ask, judge
 from smalti.annotation.answer_history import AnswerHistory
 from smalti.annotation.landmark_messages import write_matched
-from smalti.annotation.messages import Proposal
+from smalti.annotation.messages import Origin, Proposal
 from smalti.annotation.session_state import AnyLoop, Surprise, surprise_of
 from smalti.loop_setup import StopReason
 from smalti.project.answer_store import Store
 from smalti.project.entries import AnswerEntry, Role
-from smalti.records import Answer, Pair, Verdict
+from smalti.records import Answer, Expectation, Homographies, Pair, Verdict
 
 REMEMBERED = 256
 
@@ -24,9 +24,11 @@ REMEMBERED = 256
 class AutoAnswerer:
     """Asks the matcher, one pair at a time, and remembers its answers."""
 
-    def __init__(self, agent: Agent, answer_history: AnswerHistory, engine: threading.RLock) -> None:
+    def __init__(
+        self, agent: Agent, by_pixels: ExpectingAgent, answer_history: AnswerHistory, engine: threading.RLock
+    ) -> None:
         """`engine` is locked while the answer history is read or changed."""
-        self._agent = agent
+        self._agent, self._by_pixels = agent, by_pixels
         self._answer_history = answer_history
         self._engine = engine
         self._matching = threading.Lock()
@@ -48,6 +50,13 @@ class AutoAnswerer:
             sure = self._is_sure(answer)
         shown = [] if answer.landmarks is None else write_matched(answer.landmarks)
         return Proposal(i=pair.i, j=pair.j, verdict=answer.verdict, landmarks=shown, reason=answer.reason, sure=sure)
+
+    def align(self, pair: Pair, i_from_j: Homographies, sigma_px: float) -> Proposal:
+        """Return the answer of all pixels on a pair in source numbers, near a map (3, 3) that a person has found."""
+        with self._matching:
+            answer = self._by_pixels.answer_expecting(pair, Expectation(i_from_j, sigma_px))
+        shown = [] if answer.landmarks is None else write_matched(answer.landmarks, Origin.ALIGNED)
+        return Proposal(i=pair.i, j=pair.j, verdict=answer.verdict, landmarks=shown, reason=answer.reason, sure=True)
 
     def work(self, store: Store, on_answer: Callable[[], None], on_end: Callable[[], None]) -> None:
         """Start a thread that answers the best questions until one needs a person. At most one thread runs."""

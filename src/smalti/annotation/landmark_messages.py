@@ -16,8 +16,8 @@ from smalti.project.entries import AnswerEntry, Role
 from smalti.records import Answer, Author, Landmarks, Pair, Verdict
 from smalti.registration.snapping import snap
 
-SIGMA_PX = {Origin.CLICKED: 1.5, Origin.SNAPPED: 0.5, Origin.MATCHED: 1.0}
-"""Standard deviation of a landmark."""
+SIGMA_PX = {Origin.CLICKED: 1.5, Origin.SNAPPED: 0.5, Origin.MATCHED: 1.0, Origin.ALIGNED: 1.0, Origin.LAID: 3.0}
+"""Standard deviation of a landmark, unless it has its own."""
 
 MOST_SHOWN = 24
 """Landmarks of a matcher that the page shows, spread over the overlap."""
@@ -38,7 +38,7 @@ def read_landmarks(pair: Pair, sheet: list[Landmark], loop: AnyLoop) -> Landmark
         pair,
         np.array([(landmark.x_i, landmark.y_i) for landmark in active]).reshape(-1, 2),
         np.array([(landmark.x_j, landmark.y_j) for landmark in active]).reshape(-1, 2),
-        np.array([SIGMA_PX[landmark.origin] for landmark in active]),
+        np.array([landmark.sigma_px or SIGMA_PX[landmark.origin] for landmark in active]),
     )
     largest, smallest = scales_of(loop, landmarks)
     for frame, points in ((pair.i, landmarks.points_i), (pair.j, landmarks.points_j)):
@@ -67,11 +67,20 @@ def write_given(entry: AnswerEntry) -> Given:
     return Given(verdict=answer.verdict, landmarks=_write_landmarks(entry), author=answer.author, reason=answer.reason)
 
 
-def write_matched(landmarks: Landmarks) -> list[Landmark]:
-    """Return some of a matcher's landmarks, spread out."""
+def write_matched(landmarks: Landmarks, origin: Origin = Origin.MATCHED) -> list[Landmark]:
+    """Return some of a matcher's landmarks, spread out.
+
+    If all pixels gave each its own deviation, those shown have smaller ones: together they say as much as all.
+    """
     chosen = spread_out(landmarks.points_j, MOST_SHOWN)
+    sigmas: list[float | None] = [None] * len(chosen)
+    if np.ndim(landmarks.sigma) > 0:
+        sigmas = (np.asarray(landmarks.sigma)[chosen] * np.sqrt(len(chosen) / len(landmarks))).tolist()
     sides = np.hstack([landmarks.points_i, landmarks.points_j])[chosen]
-    return [Landmark(x_i=a, y_i=b, x_j=c, y_j=d, origin=Origin.MATCHED) for a, b, c, d in sides.tolist()]
+    return [
+        Landmark(x_i=a, y_i=b, x_j=c, y_j=d, origin=origin, sigma_px=sigma)
+        for (a, b, c, d), sigma in zip(sides.tolist(), sigmas, strict=True)
+    ]
 
 
 def _write_landmarks(entry: AnswerEntry) -> list[Landmark]:

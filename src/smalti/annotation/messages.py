@@ -33,6 +33,8 @@ class Origin(StrEnum):
     CLICKED = "clicked"
     SNAPPED = "snapped"  # moved to where the frames correlate best
     MATCHED = "matched"  # by the matcher
+    ALIGNED = "aligned"  # by all pixels, from where a person had laid the frame
+    LAID = "laid"  # where a person has laid the frame, as it is
 
 
 class Landmark(Message):
@@ -44,6 +46,7 @@ class Landmark(Message):
     y_j: Coordinate
     origin: Origin = Origin.CLICKED
     active: bool = True
+    sigma_px: Annotated[float, Field(gt=0, le=1e3)] | None = None  # None: as usual for its origin
 
 
 # Requests of the page.
@@ -102,6 +105,14 @@ class SnapPoint(Message):
     moving: Side
     i_from_j: Map  # affine approximation near the point, as far as it is known
     radius: Annotated[float, Field(gt=0, le=200)] = 12.0  # px of the moving frame that are searched
+
+
+class AlignFrames(Message):
+    """Align frame j by all pixels, from where a person has laid it over frame i."""
+
+    i: FrameNumber
+    j: FrameNumber
+    i_from_j: Annotated[list[Coordinate], Field(min_length=9, max_length=9)]
 
 
 # Responses of the program.
@@ -259,7 +270,7 @@ class Question(Message):
 
 
 class Proposal(Message):
-    """The matcher's answer on a pair."""
+    """An answer on a pair that a person may accept: the matcher's, or that of an alignment by all pixels."""
 
     i: int
     j: int

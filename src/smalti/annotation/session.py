@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, Self
 
+import numpy as np
+
 from smalti.active_loop import ActiveLoop
 from smalti.agents.matcher import Matcher
 from smalti.annotation import messages as say
@@ -35,7 +37,7 @@ from smalti.annotation.session_state import AnyLoop
 from smalti.building.build import Location
 from smalti.building.build_settings import BuildSettings
 from smalti.building.delivery import deliver
-from smalti.errors import ChangedMeanwhileError, LandmarkError, UnknownNameError
+from smalti.errors import ChangedMeanwhileError, LandmarkError, UnknownNameError, UsageError
 from smalti.frames.source_settings import SourceSettings
 from smalti.geometry.homographies import FamilyName
 from smalti.notebook_html import draw_card, say_answers, say_error
@@ -43,6 +45,11 @@ from smalti.progress import Progress, Silence, progress_of
 from smalti.project.entries import AnswerEntry, Role
 from smalti.project.facts import Method, Registration
 from smalti.records import Answer, Author, Pair
+
+HAND_SIGMA = 0.06
+"""Standard deviation of where a person lays a frame, in units of the frame (a quarter of width plus height)."""
+
+SMALLEST_DETERMINANT = 1e-6
 
 QueueName = Literal["all", "doubtful"]
 
@@ -67,7 +74,8 @@ class Session:
         self._shown = opened.again()
         self._pictures = Pictures(self._shown, self._answer_history.numbers.used)
         self._pictures.prepare(progress)
-        self._auto_answerer = AutoAnswerer(opened.preparation.agent, self._answer_history, self._engine)
+        preparation = opened.preparation
+        self._auto_answerer = AutoAnswerer(preparation.agent, preparation.by_pixels, self._answer_history, self._engine)
         self._precomputation = Precomputation(self._engine, self._prefetch, self._on_change)
         # Compute what the first page will ask for.
         _ = self._answer_history.loop.best
@@ -205,6 +213,16 @@ class Session:
         pair = Pair(i, j)
         self._answer_history.inner(pair)
         return self._auto_answerer.propose(pair)
+
+    def align(self, request: say.AlignFrames) -> say.Proposal:
+        """Return landmarks of an alignment by all pixels, near where a person has laid frame j over frame i."""
+        pair = Pair(request.i, request.j)
+        self._answer_history.inner(pair)
+        i_from_j = np.array(request.i_from_j).reshape(3, 3)
+        if not abs(np.linalg.det(i_from_j)) > SMALLEST_DETERMINANT:
+            raise UsageError(f"pair {pair}: this map is flat, lay the frame anew")
+        sigma_px = HAND_SIGMA * self.project.outline.unit
+        return self._auto_answerer.align(pair, i_from_j, sigma_px)
 
     def forecast(self, i: int, j: int) -> say.Forecast:
         """Return the expected effect of a yes on a pair, and the number of answers until the target."""

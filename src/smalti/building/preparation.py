@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from smalti.active_loop import ActiveLoop
 from smalti.agents.agent import Agent
-from smalti.agents.matcher import Matcher
+from smalti.agents.matcher import DenseAgent, Matcher
 from smalti.appearance.patch_words import grid_signatures
 from smalti.appearance.visual_words import signatures_of
 from smalti.building.build_settings import BuildSettings
@@ -46,8 +46,12 @@ from smalti.project.entries import BETWEEN, FrameEntry, Role, number_usable
 from smalti.project.facts import FieldOfView, Keyframes, Registration, RegistrationFacts, SourceDigests
 from smalti.project.project import Project
 from smalti.records import Answer, Expectation, Pair
+from smalti.registration.dense import DenseSettings
 from smalti.registration.keypoints import NO_KEYPOINTS, Keypoints, find_keypoints
 from smalti.rendering.frame_survey import Survey
+
+LAID_BY_A_PERSON = DenseSettings(least_shared=0.08, least_excess=6.0, least_likeness=0.2)
+"""Thresholds where a person has found the place: it need not be told from others, and the person sees the result."""
 
 LONGEST_BASELINE = 64
 """The longest baseline of dense registration, in frames at video rate. Later, a scope's light and its scene change."""
@@ -61,6 +65,7 @@ class Preparation:
     numbers: FrameNumbers
     places: tuple[int, ...]  # of all frames in the sequence, those that are missing counted
     agent: Agent  # the matcher for frames far apart, in source numbers
+    by_pixels: DenseAgent  # aligns frames that a person has laid over each other
     questions: Questions
     chain: Chain
     start: ActiveLoop | PaperLoop
@@ -115,7 +120,8 @@ def prepare(
     )
     start = _begin(project, chain, appearance, numbers, settings, stop_rule, least_part)
     matches_near = matchers.known is not None and chain.raster is None
-    return Preparation(tuple(frames), numbers, places, matchers.far, questions, chain, start, matches_near)
+    by_pixels = DenseAgent(frame_views.prepared, LAID_BY_A_PERSON)
+    return Preparation(tuple(frames), numbers, places, matchers.far, by_pixels, questions, chain, start, matches_near)
 
 
 @contextmanager

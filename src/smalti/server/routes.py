@@ -13,6 +13,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from smalti.annotation.messages import (
+    AlignFrames,
     AnswerRow,
     Checked,
     CheckLandmarks,
@@ -149,6 +150,11 @@ def _add_checks(router: APIRouter, dispatcher: Dispatcher) -> None:
     async def check(request: CheckLandmarks) -> Checked:
         """Check landmarks before they are given."""
         return await dispatcher.ask(lambda session: session.check(request))
+
+    @router.post("/align", responses=checks)
+    async def align(request: AlignFrames) -> Proposal:
+        """Align two frames by all pixels, from where a person has laid one over the other."""
+        return await dispatcher.consult(lambda session: session.align(request))
 
     @router.post("/snap", responses=checks)
     async def snap(request: SnapPoint) -> Snapped:

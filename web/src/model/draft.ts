@@ -36,7 +36,7 @@ export function complete(draft: Draft): Draft {
   if (draft.open === null) return draft;
   const { side, point, partner } = draft.open;
   const [i, j] = side === "i" ? [point, partner] : [partner, point];
-  const landmark: Landmark = { x_i: i.x, y_i: i.y, x_j: j.x, y_j: j.y, origin: "clicked", active: true };
+  const landmark: Landmark = { x_i: i.x, y_i: i.y, x_j: j.x, y_j: j.y, origin: "clicked", active: true, sigma_px: null };
   return { landmarks: [...draft.landmarks, landmark], selected: draft.landmarks.length, open: null };
 }
 
@@ -46,7 +46,7 @@ export function abandon(draft: Draft): Draft {
 
 export function move(draft: Draft, index: number, side: Side, { x, y }: Point, origin: Origin): Draft {
   const to = side === "i" ? { x_i: x, y_i: y } : { x_j: x, y_j: y };
-  return change(draft, index, (landmark) => ({ ...landmark, ...to, origin }));
+  return change(draft, index, (landmark) => ({ ...landmark, ...to, origin, sigma_px: null }));
 }
 
 export function toggle(draft: Draft, index: number): Draft {

@@ -28,6 +28,7 @@ export type Command =
   | "later"
   | "contrast"
   | "overlay"
+  | "lay"
   | "blink"
   | "undo"
   | "redo"
@@ -163,6 +164,12 @@ export const BINDINGS: readonly Binding[] = [
   },
   { command: "later", keys: ["."], words: "", group: "View", repeats: true },
   { command: "overlay", keys: ["v"], words: "next comparison: side by side, blink, swipe, difference", group: "View" },
+  {
+    command: "lay",
+    keys: ["h"],
+    words: "lay one frame over the other by hand: drag, Shift and drag turns and scales, arrows, [ and ] turn, F aligns",
+    group: "Landmarks",
+  },
   { command: "blink", keys: ["b"], words: "hold to show the other frame in the same place", group: "View" },
 ];
 

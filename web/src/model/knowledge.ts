@@ -11,7 +11,7 @@ import { dot, multiply, trace } from "./matrix";
 import type { Polygon, Size } from "./polygon";
 import { boxOf, isInside, momentsOf } from "./polygon";
 import type { Pose } from "./pose";
-import { motionOf, poseOf, SIGMA_PX, unitsOf } from "./pose";
+import { motionOf, poseOf, SIGMA_PX, sigmaOf, unitsOf } from "./pose";
 import { linearOf, Relation } from "./relation";
 import { surprisesOf } from "./surprise";
 import type { LandmarkTone } from "./tone";
@@ -103,7 +103,7 @@ function judge(landmarks: readonly Landmark[], noise: number, { equations }: Pos
   return landmarks.map((landmark) => {
     if (!landmark.active) return { tone: "off", offPx: 0, reachPx: 0 };
     const surprise = surprises[at++]!;
-    const sigmaPx = noise * SIGMA_PX[landmark.origin];
+    const sigmaPx = noise * sigmaOf(landmark);
     const reachPx = surprise.reach * sigmaPx;
     return { tone: toneOf(landmark, surprise, reachPx, side), offPx: surprise.distance * sigmaPx, reachPx };
   });

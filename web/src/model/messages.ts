@@ -12,7 +12,11 @@ export type Origin =
   /** moved to where the frames correlate best */
   | "snapped"
   /** by the matcher */
-  | "matched";
+  | "matched"
+  /** by all pixels, from where a person had laid the frame */
+  | "aligned"
+  /** where a person has laid the frame, as it is */
+  | "laid";
 
 /** A point that both frames show. An inactive one is kept but not used. */
 export interface Landmark {
@@ -22,6 +26,8 @@ export interface Landmark {
   y_j: number;
   origin: Origin;
   active: boolean;
+  /** None: as usual for its origin */
+  sigma_px: number | null;
 }
 
 /** An answer on a pair. `seen_revision` is the revision that the person saw. */
@@ -70,6 +76,13 @@ export interface SnapPoint {
   i_from_j: number[];
   /** px of the moving frame that are searched */
   radius?: number;
+}
+
+/** Align frame j by all pixels, from where a person has laid it over frame i. */
+export interface AlignFrames {
+  i: number;
+  j: number;
+  i_from_j: number[];
 }
 
 /** What the program is doing. */
@@ -235,7 +248,7 @@ export interface Question {
   answer: Given | null;
 }
 
-/** The matcher's answer on a pair. */
+/** An answer on a pair that a person may accept: the matcher's, or that of an alignment by all pixels. */
 export interface Proposal {
   i: number;
   j: number;

@@ -26,7 +26,13 @@ import type { Size } from "./polygon";
 import { surprisesOf, WRONG } from "./surprise";
 
 /** Standard deviation of a landmark in each coordinate, in px, by how it came to its place. */
-export const SIGMA_PX: Record<Origin, number> = { clicked: 1.5, snapped: 0.5, matched: 1 };
+export const SIGMA_PX: Record<Origin, number> = { clicked: 1.5, snapped: 0.5, matched: 1, aligned: 1, laid: 3 };
+
+/** Return the standard deviation of a landmark. */
+export function sigmaOf({ sigma_px, origin }: Landmark): number {
+  // Drafts that an earlier version kept have no deviation of their own.
+  return sigma_px ?? SIGMA_PX[origin];
+}
 
 const MOST_STEPS = 20;
 const SETTLED = 1e-10;
@@ -49,7 +55,7 @@ export function poseOf(question: Question, landmarks: readonly Landmark[], frame
   const { unitFromPixels, pixelsFromUnit, unit } = unitsOf(frame);
   const marks = landmarks.filter(({ active }) => active).map((landmark) => {
     const [i, j] = (["i", "j"] as const).map((side) => straighten(lens, pointOf(landmark, side)));
-    const sigma = (question.noise * SIGMA_PX[landmark.origin]) / unit;
+    const sigma = (question.noise * sigmaOf(landmark)) / unit;
     return { i: project(unitFromPixels, i!), j: project(unitFromPixels, j!), sigma };
   });
   const expected = chain(chain(unitFromPixels, homographyOf(question.i_from_j)), pixelsFromUnit);

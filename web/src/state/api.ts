@@ -1,5 +1,6 @@
 /** What the page asks the program, one function a request. */
 import type {
+  AlignFrames,
   AnswerRow,
   CheckLandmarks,
   Checked,
@@ -61,6 +62,7 @@ export interface Api {
   redo(step: Step): Promise<Outcome>;
   check(landmarks: CheckLandmarks): Promise<Checked>;
   snap(point: SnapPoint): Promise<Snapped>;
+  align(frames: AlignFrames): Promise<Proposal>;
   finish(step: Step): Promise<State>;
   finished(): Promise<FinishedMosaic | null>;
   tileAddress(edition: string, version: MosaicVersion, tile: Tile): string;
@@ -115,6 +117,7 @@ export function connect(root = "/api"): Api {
     redo: (step) => post("redo", step),
     check: (landmarks) => post("check", landmarks),
     snap: (point) => post("snap", point),
+    align: (frames) => post("align", frames),
     finish: (step) => post("finish", step),
     finished: () => get("finished"),
     tileAddress: (edition, version, { level, column, row }) =>

@@ -2,6 +2,7 @@
 import type { Application } from "../state/application";
 import type { Finished } from "../state/finished";
 import type { Hand } from "../state/hand";
+import type { Laying } from "../state/laying";
 import type { PairView } from "../state/pairview";
 import type { Snapping } from "../state/snapping";
 
@@ -10,5 +11,6 @@ export interface Page {
   readonly pairView: PairView;
   readonly finished: Finished;
   readonly hand: Hand;
+  readonly laying: Laying;
   readonly snapping: Snapping;
 }

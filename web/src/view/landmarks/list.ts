@@ -8,7 +8,7 @@ import { Guide } from "../../state/guide";
 import { make } from "../make";
 import type { Page } from "../page";
 
-const ORIGIN_SIGNS = { clicked: "", snapped: "snapped", matched: "matcher" } as const;
+const ORIGIN_SIGNS = { clicked: "", snapped: "snapped", matched: "matcher", aligned: "aligned", laid: "by hand" } as const;
 
 export function mountLandmarks(host: HTMLElement, page: Page): void {
   const { app, hand, snapping } = page;

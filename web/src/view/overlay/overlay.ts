@@ -1,5 +1,6 @@
 /** The two frames in one: blink, swipe, difference. */
-import type { Affine } from "../../model/affine";
+import type { Affine, Point } from "../../model/affine";
+import { add, apply, invert, subtract } from "../../model/affine";
 import type { Relation } from "../../model/relation";
 import { watch } from "../../state/observable";
 import { make } from "../make";
@@ -8,6 +9,7 @@ import { listenForGestures } from "../question/gestures";
 import { laySheet, paintFrame, sheetLike, strokeVisibly, trace } from "../question/painting";
 import { paintWarped } from "../question/warping";
 import { PALETTE } from "../question/palette";
+import { makeLayingBar } from "./laying";
 import { prepare, Repainting } from "../question/repainting";
 
 const BLINK_MS = 450;
@@ -18,12 +20,12 @@ interface Pictures {
 }
 
 /** Lay frame j, under the current map, over frame i on a canvas of its own. */
-export function mountOverlay(host: HTMLElement, { app, pairView }: Page): void {
+export function mountOverlay(host: HTMLElement, { app, pairView, laying }: Page): void {
   const canvas = make("canvas", { "aria-hidden": "true" });
   const caption = make("span", { class: "frame-label" });
   const range = { type: "range", min: 0, max: 1, step: 0.005, value: 0.5 };
   const slider = make("input", { ...range, "aria-label": "position of the swipe line" });
-  const element = make("div", { class: "overlay", "data-testid": "overlay", hidden: true }, canvas, caption, slider);
+  const element = make("div", { class: "overlay", "data-testid": "overlay", hidden: true }, canvas, caption, slider, makeLayingBar(laying));
   host.append(element);
   let isJShown = false;
   let timer = 0;
@@ -39,7 +41,7 @@ export function mountOverlay(host: HTMLElement, { app, pairView }: Page): void {
     const [i, j] = [fieldOfView.cut(looks.picture("i", wholeI)), fieldOfView.cut(looks.picture("j", wholeJ))];
     const { context, width, height } = prepare(canvas);
     const screenFromI = pairView.screenOfComparison({ width, height });
-    const { relation } = knowledge;
+    const relation = laying.relation ?? knowledge.relation;
     const pictures = { i, j };
     const comparison = pairView.comparison.value;
     const flipped = isJShown !== pairView.isBlinking.value;
@@ -50,8 +52,9 @@ export function mountOverlay(host: HTMLElement, { app, pairView }: Page): void {
     trace(context, relation.outline("j"), screenFromI);
     strokeVisibly(context, PALETTE.j, 1);
     const shown = comparison === "blink" ? `: frame ${flipped ? question.j : question.i}` : "";
-    const source = knowledge.source === "landmarks" ? "landmarks and mosaic" : "mosaic";
+    const source = laying.isOn ? "hand" : knowledge.source === "landmarks" ? "landmarks and mosaic" : "mosaic";
     caption.textContent = `${comparison}${shown} · aligned by ${source}`;
+    canvas.dataset["iFromJ"] = relation.iFromJ.join(",");
   });
 
   pairView.comparison.subscribe((comparison) => {
@@ -72,7 +75,20 @@ export function mountOverlay(host: HTMLElement, { app, pairView }: Page): void {
   new ResizeObserver(() => repainting.request()).observe(element);
   const { viewport, isBlinking } = pairView;
   const { looks } = app.showing;
-  watch([viewport, isBlinking, app.drawing.knowledge, app.question, looks.current], () => repainting.request());
+  watch([viewport, isBlinking, laying.move, app.drawing.knowledge, app.question, looks.current], () => repainting.request());
+  laying.move.subscribe((move) => element.classList.toggle("laying", move !== null));
+  const planeAt = (place: Point) => {
+    const { clientWidth: width, clientHeight: height } = element;
+    return apply(invert(pairView.screenOfComparison({ width, height })), place);
+  };
+  /** Where the pointer was last. */
+  let pointer: Point | null = null;
+  const lay = (by: Point, isTurned: boolean) => {
+    if (pointer === null) return;
+    const [from, to] = [planeAt(pointer), planeAt(add(pointer, by))];
+    if (isTurned) laying.drag(from, to);
+    else laying.shift(subtract(to, from));
+  };
   const swipeTo = (x: number) => {
     slider.value = String(x / element.clientWidth);
     repainting.request();
@@ -85,14 +101,17 @@ export function mountOverlay(host: HTMLElement, { app, pairView }: Page): void {
       onGrabbed: () => undefined,
       onDrag: () => undefined,
       onDragEnd: () => undefined,
-      onPan: (by) => pairView.pan(by, "i", false),
+      onPan: (by, isShifted) => (laying.isOn ? lay(by, isShifted) : pairView.pan(by, "i", false)),
       onZoom: ({ x, y }, factor) => {
         const { width, height } = pairView.panel.value;
         // The same place seen from the middle, which is what the two sizes have in common.
         const at = { x: x - element.clientWidth / 2 + width / 2, y: y - element.clientHeight / 2 + height / 2 };
         pairView.zoom(factor, "i", at);
       },
-      onHover: (place) => place !== null && pairView.comparison.value === "swipe" && swipeTo(place.x),
+      onHover: (place) => {
+        pointer = place ?? pointer;
+        if (place !== null && !laying.isOn && pairView.comparison.value === "swipe") swipeTo(place.x);
+      },
     },
     () => ({ x: 0, y: 0 }),
   );

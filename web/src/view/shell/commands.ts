@@ -20,7 +20,7 @@ export type Commands = Readonly<Record<Exclude<Command, Direction | "blink">, ()
 };
 type Direction = "left" | "right" | "up" | "down";
 
-export function makeCommands({ app, finished, pairView, hand, snapping }: Page, shell: ShellActions): Commands {
+export function makeCommands({ app, finished, pairView, hand, laying, snapping }: Page, shell: ShellActions): Commands {
   const confirm = () => {
     const problem = app.drawing.knowledge.value?.problem ?? null;
     if (problem === null) give("yes");
@@ -37,6 +37,7 @@ export function makeCommands({ app, finished, pairView, hand, snapping }: Page, 
     no: () => give("no"),
     unsure: () => give("unsure"),
     confirm: () => {
+      if (laying.isOn) return laying.keep();
       if (acceptExpected()) return;
       if (pairView.cursor.value !== null) return place();
       if (app.drawing.draft.value.landmarks.length > 0) confirm();
@@ -44,12 +45,12 @@ export function makeCommands({ app, finished, pairView, hand, snapping }: Page, 
     accept: () => hand.takeProposal(),
     reject: () => hand.rejectProposal(),
     place,
-    snap: () => void snapping.snap(),
+    snap: () => void (laying.isOn ? laying.align() : snapping.snap()),
     snapAll: () => void snapping.snapAll(),
     remove: () => hand.remove(),
     switch: () => hand.switchOff(),
-    nextLandmark: () => hand.step(1),
-    previousLandmark: () => hand.step(-1),
+    nextLandmark: () => (laying.isOn ? laying.turn(1) : hand.step(1)),
+    previousLandmark: () => (laying.isOn ? laying.turn(-1) : hand.step(-1)),
     zoomIn: () => pairView.zoom(1.25),
     zoomOut: () => pairView.zoom(1 / 1.25),
     fit: () => pairView.fit(),
@@ -65,11 +66,12 @@ export function makeCommands({ app, finished, pairView, hand, snapping }: Page, 
     },
     earlier: () => pairView.goInTime(pairView.active.value, -1, app.state.value?.frames ?? 0),
     later: () => pairView.goInTime(pairView.active.value, 1, app.state.value?.frames ?? 0),
+    lay: () => laying.toggle(),
     overlay: () => pairView.cycleComparison(),
     undo: () => (app.drawing.canUndo ? app.drawing.undo() : void app.undo()),
     redo: () => (app.drawing.canRedo ? app.drawing.redo() : void app.redo()),
     next: () => {
-      if (pairView.backInTime() || hand.letGo() || shell.shrink()) return;
+      if (laying.end() || pairView.backInTime() || hand.letGo() || shell.shrink()) return;
       if (pairView.comparison.value !== "side by side") return pairView.comparison.set("side by side");
       if (app.question.value?.suggested === false) suggested();
     },

@@ -1,4 +1,5 @@
 /** Sends keys to their commands. */
+import { scaled } from "../../model/affine";
 import type { Command } from "../../model/keys";
 import { bindingOf, keyName } from "../../model/keys";
 import type { Page } from "../page";
@@ -31,7 +32,7 @@ const NEEDS_NO_PAIR: ReadonlySet<Command> = new Set([
   "help",
 ]);
 
-export function listenToKeys({ app, pairView, hand }: Page, commands: Commands): void {
+export function listenToKeys({ app, pairView, hand, laying }: Page, commands: Commands): void {
   document.addEventListener("click", (event) => {
     const button = event.target instanceof Element ? event.target.closest<HTMLElement>(PRESSED_BY_KEYS) : null;
     // A click that keys made has no detail.
@@ -58,7 +59,9 @@ export function listenToKeys({ app, pairView, hand }: Page, commands: Commands):
     if (command === "blink") pairView.isBlinking.set(true);
     else if (command in DIRECTIONS) {
       const size = event.shiftKey ? "large" : event.altKey ? "small" : "normal";
-      hand.nudge(DIRECTIONS[command as keyof typeof DIRECTIONS], size);
+      const direction = DIRECTIONS[command as keyof typeof DIRECTIONS];
+      if (laying.isOn) laying.shift(scaled(direction, { small: 0.1, normal: 1, large: 10 }[size]));
+      else hand.nudge(direction, size);
     } else commands[command as keyof Commands]();
   });
   document.addEventListener("keyup", (event) => {
