@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { develop, PLAIN, stretch } from "./contrast";
+import { develop, PLAIN, stretch, suppressHighlights } from "./contrast";
 
 const [WIDTH, HEIGHT] = [240, 180];
 
@@ -82,5 +82,24 @@ describe("brightness and gamma", () => {
     const [liftedDark, liftedBright] = of({ gamma: 2 });
     expect(of({ brightness: 0.1 })[0] - dark).toBeCloseTo(25.5, 0);
     expect(liftedDark / dark).toBeGreaterThan(liftedBright / bright);
+  });
+});
+
+describe("highlights", () => {
+  it("are hardly brighter than what is around them, and the rest is as it was", () => {
+    const lit = () => frame((x, y) => (Math.hypot(x - 120, y - 90) < 10 ? 255 : null));
+    const pixels = lit();
+    suppressHighlights(pixels, WIDTH, HEIGHT);
+    expect(statistics(lit(), 115, 85, 10).mean).toBe(255);
+    expect(statistics(pixels, 115, 85, 10).mean).toBeLessThan(165);
+    expect(statistics(pixels, 20, 20)).toEqual(statistics(lit(), 20, 20));
+  });
+});
+
+describe("a channel alone", () => {
+  it("is shown in gray", () => {
+    const pixels = new Uint8ClampedArray([10, 20, 30, 255, 40, 50, 60, 128]);
+    develop(pixels, 2, 1, { ...PLAIN, channel: "green" });
+    expect([...pixels]).toEqual([20, 20, 20, 255, 50, 50, 50, 128]);
   });
 });

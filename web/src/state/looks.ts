@@ -1,4 +1,4 @@
-/** How the two frames are shown: local contrast, brightness, gamma, of both or of each by itself. */
+/** How the two frames are shown: channel, highlights, local contrast, light; of both or of each by itself. */
 import type { Look } from "../model/contrast";
 import { develop, isPlain, PLAIN } from "../model/contrast";
 import type { Side } from "../model/messages";
@@ -25,10 +25,14 @@ export class Looks {
     });
   }
 
+  /** The look of the frames that the next change is about. */
+  get shown(): Look {
+    return this.current.value[this.sides.value === "j" ? "j" : "i"];
+  }
+
   /** Switch local contrast of the frames that are chosen; returns whether it is on now. */
   toggleContrast(): boolean {
-    const { i, j } = this.current.value;
-    const on = !(this.sides.value === "j" ? j : i).contrast;
+    const on = !this.shown.contrast;
     this.change({ contrast: on });
     return on;
   }

@@ -1,6 +1,6 @@
-/** Local contrast, brightness and gamma of the frames. */
-import type { Look } from "../../model/contrast";
-import { PLAIN } from "../../model/contrast";
+/** Local contrast, channels, highlights, brightness and gamma of the frames. */
+import type { Channel, Look } from "../../model/contrast";
+import { CHANNELS, PLAIN } from "../../model/contrast";
 import type { Looks, Sides } from "../../state/looks";
 import { make } from "../make";
 import { makeSwitch } from "../mosaic/switches";
@@ -23,10 +23,13 @@ export function makeLight(looks: Looks): HTMLElement {
     { value: "j", words: "second" },
   ];
   const sides = makeSwitch("which frames", choices, "both", (value) => looks.sides.set(value));
+  const channel = makeChoice(looks);
+  const highlights = make("button", { type: "button", title: "suppress reflections of the light" }, "no highlights");
+  highlights.addEventListener("click", () => looks.change({ highlights: !looks.shown.highlights }));
   const plain = make("button", { type: "button" }, "as recorded");
   plain.addEventListener("click", () => looks.change(PLAIN));
-  const menu = make("div", { class: "panel" }, sides, brightness.label, gamma.label, plain);
-  const summary = make("summary", { class: "tool button", title: "light: brightness and gamma" }, "light");
+  const menu = make("div", { class: "panel" }, sides, channel.element, brightness.label, gamma.label, highlights, plain);
+  const summary = make("summary", { class: "tool button", title: "light: brightness, gamma, colours, highlights" }, "light");
   const details = make("details", { class: "light", "data-testid": "light" }, summary, menu);
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !details.open) return;
@@ -38,7 +41,9 @@ export function makeLight(looks: Looks): HTMLElement {
     if (target instanceof Node && !details.contains(target)) details.open = false;
   });
   const show = () => {
-    const look: Look = looks.current.value[looks.sides.value === "j" ? "j" : "i"];
+    const look: Look = looks.shown;
+    channel.show(look.channel);
+    highlights.setAttribute("aria-pressed", String(!look.highlights));
     contrast.setAttribute("aria-pressed", String(look.contrast));
     brightness.input.value = String(look.brightness / 0.5);
     gamma.input.value = String(Math.log(look.gamma) / Math.log(MOST_GAMMA));
@@ -46,6 +51,20 @@ export function makeLight(looks: Looks): HTMLElement {
   looks.current.subscribe(show);
   looks.sides.subscribe(show);
   return make("div", { class: "group" }, contrast, details);
+}
+
+/** A choice of the channel that is shown. */
+function makeChoice(looks: Looks) {
+  const buttons = CHANNELS.map((channel) => {
+    const words = channel === "all" ? "colour" : channel;
+    const button = make("button", { type: "button", "aria-label": `channel: ${words}` }, words);
+    button.addEventListener("click", () => looks.change({ channel }));
+    return button;
+  });
+  const show = (chosen: Channel) => {
+    buttons.forEach((button, k) => button.setAttribute("aria-pressed", String(CHANNELS[k] === chosen)));
+  };
+  return { element: make("div", { class: "channels", role: "group", "aria-label": "channel" }, ...buttons), show };
 }
 
 function makeSlider(name: string, change: (value: number) => void) {
