@@ -69,10 +69,10 @@ def marks(i: int, j: int, count: int = 6, *, seed: int = 0, by=(0.0, 0.0), noise
     ]
 
 
-def answer(session: Session, i: int, j: int, **how):
+def answer(session: Session, i: int, j: int, *, person: str = "", **how):
     """Answer as a careful person: yes with landmarks where the frames overlap, no where they do not."""
     landmarks = marks(i, j, **how)
-    return give(session, i, j, "yes" if landmarks else "no", landmarks)
+    return give(session, i, j, "yes" if landmarks else "no", landmarks, person=person)
 
 
 def give(session: Session, i: int, j: int, verdict: str, landmarks=(), seen_revision: int | None = None, **more):

@@ -84,7 +84,7 @@ def test_landmarks_are_those_of_every_yes_in_the_order_of_pairs(fresh, tmp_path)
 
 def test_landmarks_of_no_answer_are_a_header_alone():
     rows = list(csv.reader(io.StringIO(export_landmarks([]).decode())))
-    assert rows == [["frame_i", "frame_j", "x_i", "y_i", "x_j", "y_j"]]
+    assert rows == [["frame_i", "frame_j", "x_i", "y_i", "x_j", "y_j", "sigma_px", "author"]]
 
 
 def test_transforms_are_those_given_and_say_why_the_other_frames_have_none(fresh):

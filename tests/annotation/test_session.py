@@ -136,6 +136,23 @@ def test_an_answer_given_again_replaces_the_earlier_one(session):
     assert session.look(question.i, question.j).answer.verdict is Verdict.YES
 
 
+def test_the_name_of_a_person_stands_with_every_answer_and_in_the_exported_table(folder):
+    with opened(folder) as session:
+        first = session.question()
+        answer(session, first.i, first.j, person="  Ann\n Other ")
+        second = session.question()
+        give(session, second.i, second.j, "no", person="Ben")
+    with opened(folder) as session:
+        rows = {(row.i, row.j): row.person for row in session.answers()}
+        _, table = session.export("landmarks.csv")
+    assert rows[first.i, first.j] == "Ann Other"
+    assert rows[second.i, second.j] == "Ben"
+    assert rows[0, 1] == ""
+    authors = {tuple(line.split(",")[:2]): line.split(",")[-1] for line in table.decode().splitlines()[1:]}
+    assert authors[str(first.i), str(first.j)] == "Ann Other"
+    assert authors["0", "1"] == "matcher"
+
+
 def test_landmarks_that_are_off_are_kept_but_do_not_count(session):
     question = session.question()
     sheet = [

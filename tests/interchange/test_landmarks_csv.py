@@ -145,3 +145,15 @@ def test_a_binary_file_is_named(file: Path, content: bytes) -> None:
 def test_a_binary_tail_is_refused(file: Path) -> None:
     file.write_bytes(f"{HEADER}\n0,1,1,2,3,4\n".encode() + b"\xff\xfe\x00")
     refusal(file)
+
+
+def test_a_table_may_say_how_exact_its_landmarks_are(file: Path) -> None:
+    file.write_text(f"{HEADER},sigma_px,author\n0,1,1,2,3,4,0.5,Ann\n0,1,5,6,7,8,,Ben\n")
+    [record] = read_landmarks(file, sigma=2.0)
+    np.testing.assert_array_equal(record.sigma, [0.5, 2.0])
+
+
+@pytest.mark.parametrize("sigma", ["0", "-1", "inf", "nan"])
+def test_a_deviation_that_is_none_is_refused(file: Path, sigma: str) -> None:
+    file.write_text(f"{HEADER},sigma_px\n0,1,1,2,3,4,{sigma}\n")
+    assert "line 2: sigma_px must be positive and finite" in refusal(file)

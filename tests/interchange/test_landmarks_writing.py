@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -33,11 +34,11 @@ def test_what_is_written_is_read_back_to_half_a_thousandth_of_a_pixel(file):
 
 def test_the_file_is_the_documented_table(file):
     record = Landmarks(Pair(2, 10), np.array([[1.0, 2.5], [-0.12345, 1e4]]), np.array([[3.0, 4.0], [5.0, 6.0]]))
-    write_landmarks(file, [record])
+    write_landmarks(file, [record], {Pair(2, 10): "Ann"})
     assert file.read_text().splitlines() == [
-        "frame_i,frame_j,x_i,y_i,x_j,y_j",
-        "2,10,1.000,2.500,3.000,4.000",
-        "2,10,-0.123,10000.000,5.000,6.000",
+        "frame_i,frame_j,x_i,y_i,x_j,y_j,sigma_px,author",
+        "2,10,1.000,2.500,3.000,4.000,1,Ann",
+        "2,10,-0.123,10000.000,5.000,6.000,1,Ann",
     ]
 
 
@@ -54,10 +55,27 @@ def test_records_may_come_one_by_one(file):
 
 def test_no_landmarks_are_a_header(file):
     write_landmarks(file, [])
-    assert file.read_text() == "frame_i,frame_j,x_i,y_i,x_j,y_j\n"
+    assert file.read_text() == "frame_i,frame_j,x_i,y_i,x_j,y_j,sigma_px,author\n"
     assert read_landmarks(file) == []
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     with pytest.raises(OutputError, match=r"nowhere.landmarks\.csv"):
         write_landmarks(tmp_path / "nowhere" / "landmarks.csv", [random_landmarks(0, 1)])
+
+
+def test_how_exact_each_landmark_is_comes_back(file):
+    sigmas = np.array([0.5, 1.25, 3.0])
+    record = Landmarks(Pair(0, 4), np.ones((3, 2)), np.zeros((3, 2)), sigmas)
+    write_landmarks(file, [record, random_landmarks(5, 6)])
+    several, one = read_landmarks(file)
+    np.testing.assert_array_equal(several.sigma, sigmas)
+    assert one.sigma == 0.5
+
+
+@pytest.mark.parametrize("name", ["Smith, Jo", 'Jo "the eye"', "100 %", "two\nlines", "Zoë"])
+def test_names_of_all_kinds_stand_in_a_table_that_can_be_read(file, name):
+    write_landmarks(file, [random_landmarks(0, 1, count=2)], {Pair(0, 1): name})
+    with file.open(newline="", encoding="utf-8") as text:
+        assert [row["author"] for row in csv.DictReader(text)] == [name.replace("\n", " ")] * 2
+    assert len(read_landmarks(file)[0]) == 2

@@ -99,6 +99,7 @@ class FakeSession:
                 role="loop",
                 verdict=given.verdict,
                 author=given.author,
+                person="",
                 landmarks=len(given.landmarks),
                 residual_px=None,
                 rejected=False,

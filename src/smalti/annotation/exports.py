@@ -94,8 +94,10 @@ def export(name: str, project: Project, placed: Placed) -> tuple[str, bytes | Pa
 
 def export_landmarks(answers: Iterable[AnswerEntry]) -> bytes:
     """Return the landmarks of every yes, including the chain, as CSV."""
-    records = [entry.answer.landmarks for entry in answers if entry.answer.landmarks is not None]
-    return _written(lambda path: write_landmarks(path, records))
+    found = [(entry, entry.answer.landmarks) for entry in answers]
+    records = [landmarks for _, landmarks in found if landmarks is not None]
+    authors = {entry.answer.pair: entry.author_name for entry, _ in found}
+    return _written(lambda path: write_landmarks(path, records, authors))
 
 
 def export_transforms(project: Project, placed: Placed) -> bytes:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
-from smalti.annotation.messages import GiveAnswer, Given, Landmark, Origin, Side, Snapped, SnapPoint
+from smalti.annotation.messages import GiveAnswer, Given, Landmark, Message, Origin, Side, Snapped, SnapPoint
 from smalti.annotation.page_pictures import Pictures
 from smalti.annotation.session_state import AnyLoop, scales_of
 from smalti.engine.links import spread_out
@@ -29,6 +29,13 @@ MARGIN = 2.0
 """A landmark must lie in the frame enlarged by this factor. An expected position may lie outside the frame."""
 
 _SHEET = TypeAdapter(list[Landmark])
+
+
+class _Details(Message):
+    """What the log keeps of an answer for the page, besides the answer itself."""
+
+    landmarks: tuple[Landmark, ...] = ()
+    person: str = ""
 
 
 def read_landmarks(pair: Pair, sheet: list[Landmark], loop: AnyLoop) -> Landmarks:
@@ -57,7 +64,8 @@ def read_answer(request: GiveAnswer, role: Role, loop: AnyLoop) -> AnswerEntry:
     pair = Pair(request.i, request.j)
     landmarks = read_landmarks(pair, request.landmarks, loop) if request.verdict is Verdict.YES else None
     answer = Answer(pair, request.verdict, landmarks, request.reason, Author.PERSON)
-    details = _SHEET.dump_json(request.landmarks).decode() if request.landmarks else ""
+    kept = _Details(landmarks=tuple(request.landmarks), person=" ".join(request.person.split()))
+    details = kept.model_dump_json() if kept.landmarks or kept.person else ""
     return AnswerEntry(answer, role, request.seconds, details)
 
 
@@ -86,7 +94,9 @@ def write_matched(landmarks: Landmarks, origin: Origin = Origin.MATCHED) -> list
 def _write_landmarks(entry: AnswerEntry) -> list[Landmark]:
     if entry.details:
         try:
-            return _SHEET.validate_json(entry.details)
+            if entry.details.startswith("["):  # of 0.2.0: nobody had a name
+                return _SHEET.validate_json(entry.details)
+            return list(_Details.model_validate_json(entry.details).landmarks)
         except ValidationError:
             # Another program wrote the details. The active points are in the entry itself.
             pass

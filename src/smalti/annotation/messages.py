@@ -61,6 +61,7 @@ class GiveAnswer(Message):
     landmarks: Annotated[list[Landmark], Field(max_length=MOST_LANDMARKS)] = []
     reason: Annotated[str, Field(max_length=1000)] = ""
     seconds: Annotated[float, Field(ge=0, le=1e6)] = 0.0
+    person: Annotated[str, Field(max_length=80)] = ""  # who gives it
     seen_revision: Revision
 
 
@@ -357,6 +358,7 @@ class AnswerRow(Message):
     role: str
     verdict: Verdict
     author: Author
+    person: str  # the name that the person gave
     landmarks: int
     residual_px: float | None  # on the current mosaic
     rejected: bool  # contradicts the others, and is not used

@@ -132,6 +132,7 @@ def list_answers(answer_history: AnswerHistory) -> list[AnswerRow]:
                 role=entry.role,
                 verdict=answer.verdict,
                 author=answer.author,
+                person=entry.person,
                 landmarks=0 if landmarks is None else len(landmarks),
                 residual_px=residual,
                 rejected=inner in loop.rejected,

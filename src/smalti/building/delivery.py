@@ -155,8 +155,9 @@ def write_tables(project: Project) -> tuple[Path, Path]:
         lens=project.lens,
     )
     accepted = {link.pair for link in project.links if link.state is LinkState.ACCEPTED}
-    kept = [entry.answer.landmarks for entry in project.placed_by if entry.answer.pair in accepted]
-    write_landmarks(tables[1], [record for record in kept if record is not None])
+    kept = [entry for entry in project.placed_by if entry.answer.pair in accepted]
+    records = [entry.answer.landmarks for entry in kept if entry.answer.landmarks is not None]
+    write_landmarks(tables[1], records, {entry.answer.pair: entry.author_name for entry in kept})
     return tables
 
 

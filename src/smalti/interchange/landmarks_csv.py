@@ -1,4 +1,7 @@
-"""Read and write landmarks as CSV: `frame_i,frame_j,x_i,y_i,x_j,y_j`, frames from 0, one landmark a line."""
+"""Read and write landmarks as CSV: `frame_i,frame_j,x_i,y_i,x_j,y_j`, frames from 0, one landmark a line.
+
+Two more columns say how exact a landmark is and who set it: `sigma_px,author`. A table may leave them out.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ OUTSIDE_PX = 1.0
 """How far landmarks may lie outside a frame: other programs count pixels from their corners, or round."""
 
 COLUMNS = ("frame_i", "frame_j", "x_i", "y_i", "x_j", "y_j")
+SIGMA, AUTHOR = "sigma_px", "author"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,10 @@ class FrameSize:
 
 
 def read_landmarks(path: str | Path, *, sigma: float = 1.0, frames: FrameSize | None = None) -> list[Landmarks]:
-    """Read all landmarks, one record a pair, sorted by pair; refuse those that lie outside the `frames`."""
+    """Read all landmarks, one record a pair, sorted by pair; refuse those that lie outside the `frames`.
+
+    `sigma` is that of landmarks of which the table does not say it.
+    """
     path = Path(path)
     by_pair: dict[Pair, list[tuple[float, ...]]] = {}
     try:
@@ -53,50 +60,65 @@ def read_landmarks(path: str | Path, *, sigma: float = 1.0, frames: FrameSize | 
             reader = csv.DictReader(file)
             _check_header(path, reader.fieldnames)
             for row in reader:
-                pair, numbers = _parse(path, reader.line_num, row)
+                pair, numbers = _parse(path, reader.line_num, row, sigma)
                 if frames is not None:
-                    frames.check(path, reader.line_num, numbers)
+                    frames.check(path, reader.line_num, numbers[:4])
                 by_pair.setdefault(pair, []).append(numbers)
     except (UnicodeDecodeError, csv.Error):
         raise TableError(f"{path}: is not a CSV text file, expected the header {','.join(COLUMNS)}") from None
     records = []
     for pair, rows in sorted(by_pair.items()):
         numbers_of_pair = np.array(rows)
-        records.append(Landmarks(pair, numbers_of_pair[:, :2], numbers_of_pair[:, 2:], sigma))
+        sigmas = numbers_of_pair[:, 4]
+        same = float(sigmas[0]) if (sigmas == sigmas[0]).all() else sigmas
+        records.append(Landmarks(pair, numbers_of_pair[:, :2], numbers_of_pair[:, 2:4], same))
     return records
 
 
-def write_landmarks(path: Path, records: Iterable[Landmarks]) -> None:
-    """Write landmarks, sorted by pair."""
-    lines = [",".join(COLUMNS)]
+def write_landmarks(path: Path, records: Iterable[Landmarks], authors: Mapping[Pair, str] | None = None) -> None:
+    """Write landmarks, sorted by pair, with those who set them."""
+    lines = [",".join([*COLUMNS, SIGMA, AUTHOR])]
     for record in sorted(records, key=lambda record: record.pair):
-        numbers = np.hstack([record.points_i, record.points_j])
+        sigmas = np.broadcast_to(record.sigma, len(record))
+        numbers = np.hstack([record.points_i, record.points_j, sigmas[:, None]])
         # One format for all rows of a pair: there may be a million.
-        row = f"{record.pair.i},{record.pair.j},%.3f,%.3f,%.3f,%.3f"
+        author = _quoted("" if authors is None else authors.get(record.pair, "")).replace("%", "%%")
+        row = f"{record.pair.i},{record.pair.j},%.3f,%.3f,%.3f,%.3f,%.4g,{author}"
         lines.append("\n".join([row] * len(numbers)) % tuple(numbers.ravel().tolist()))
     write_text(path, "\n".join(lines) + "\n")
+
+
+def _quoted(text: str) -> str:
+    plain = text.replace("\r", " ").replace("\n", " ")
+    return '"' + plain.replace('"', '""') + '"' if any(mark in plain for mark in ',"') else plain
 
 
 def _check_header(path: Path, names: object) -> None:
     found = list(names) if isinstance(names, list | tuple) else []
     missing = [name for name in COLUMNS if name not in found]
-    unknown = [str(name) for name in found if name not in COLUMNS]
+    unknown = [str(name) for name in found if name not in (*COLUMNS, SIGMA, AUTHOR)]
     if missing or unknown:
         wrong = f"unknown column '{unknown[0]}'" if unknown else f"no column '{missing[0]}'"
         raise TableError(f"{path}: {wrong}, expected the header {','.join(COLUMNS)}")
 
 
-def _parse(path: Path, line: int, row: Mapping[str | None, str | None]) -> tuple[Pair, tuple[float, ...]]:
+def _parse(
+    path: Path, line: int, row: Mapping[str | None, str | None], usual_sigma: float
+) -> tuple[Pair, tuple[float, ...]]:
+    """Return the pair and x, y, x, y, sigma."""
     try:
         if None in row:  # the reader puts cells after the last column here
             raise ValueError
         frames = [int(row[name] or "") for name in COLUMNS[:2]]
         numbers = tuple(float(row[name] or "") for name in COLUMNS[2:])
+        sigma = float(row.get(SIGMA) or usual_sigma)
     except (TypeError, ValueError):
         raise TableError(f"{path}, line {line}: expected two whole numbers and four numbers") from None
     if not all(map(math.isfinite, numbers)):
         raise TableError(f"{path}, line {line}: a coordinate is not a finite number")
+    if not 0.0 < sigma < math.inf:
+        raise TableError(f"{path}, line {line}: {SIGMA} must be positive and finite")
     try:
-        return Pair(*frames), numbers
+        return Pair(*frames), (*numbers, sigma)
     except PairError as error:
         raise TableError(f"{path}, line {line}: {error}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -77,9 +78,24 @@ class AnswerEntry:
     answer: Answer
     role: Role
     seconds: float  # that it took to answer
-    details: str = ""  # JSON for the page that reopens the answer; nothing else reads it
+    details: str = ""  # JSON: who gave it, and what the page needs to open it again
     place: int = 0  # in the log, from 1; 0 for an answer that is not kept yet
     time: float = 0.0  # when it was given, in unix seconds; 0 if that is not known
+
+    @property
+    def person(self) -> str:
+        """The name of the person who gave it; empty if nobody, or without a name."""
+        try:
+            said = json.loads(self.details or "{}")
+        except ValueError:  # of another program
+            return ""
+        name = said.get("person", "") if isinstance(said, dict) else ""
+        return name if isinstance(name, str) else ""
+
+    @property
+    def author_name(self) -> str:
+        """The name of the person who gave it, or the kind of its author."""
+        return self.person or str(self.answer.author)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

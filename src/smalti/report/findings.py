@@ -15,7 +15,7 @@ from smalti.geometry.outline import Outline
 from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
 from smalti.project.facts import Keyframes, Outcome, SourceFacts
 from smalti.project.project import Project
-from smalti.records import Homographies, Pair, Points
+from smalti.records import Author, Homographies, Pair, Points
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +60,7 @@ class Findings:
     keyframes: Keyframes | None  # None if all frames are used
     tracks_px: tuple[float, ...]  # the uncertainty of every track
     answers: tuple[AnswerEntry, ...]
+    given: tuple[AnswerEntry, ...]  # all that people ever gave, in force or not
     links: Mapping[Pair, LinkEntry]
     roles: Mapping[Pair, Role]
     parts: tuple[Part, ...]
@@ -85,6 +86,11 @@ class Findings:
             keyframes=project.store.fact(Keyframes) if any(frame.is_between for frame in frames) else None,
             tracks_px=tuple(track.sigma_px for _, track in project.tracks.values()),
             answers=answers,
+            given=tuple(
+                entry.answer
+                for entry in project.store.log()
+                if entry.answer is not None and entry.answer.answer.author is Author.PERSON
+            ),
             links={link.pair: link for link in project.links},
             roles={entry.answer.pair: entry.role for entry in answers},
             parts=tuple(_part(n, drawn, project.outline, outcome.references[n]) for n in range(project.parts)),

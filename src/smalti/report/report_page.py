@@ -16,6 +16,7 @@ from smalti.report.findings import Findings
 from smalti.report.frame_sections import draw_drift, draw_placements
 from smalti.report.markup import Column, Markup, draw_table, element, join, say_seconds
 from smalti.report.mosaic_section import draw_header, draw_mosaics, make_views
+from smalti.report.people_section import draw_people
 from smalti.report.question_sections import draw_questions
 from smalti.report.report_pictures import View
 
@@ -32,8 +33,11 @@ def write_report(project: Project, path: Path, *, mosaics: Sequence[Path], views
     if mosaics and len(mosaics) != len(findings.parts):
         raise UsageError(f"{len(mosaics)} files of mosaics for {len(findings.parts)} parts: give one a part, or none")
     header = draw_header(findings, path, project.folder, mosaics)
-    sections = [draw_questions(findings), draw_placements(findings), draw_background(findings)]
-    links = {"asked": "Questions", "frames": "Frames", "made": "How it was made"}
+    people = draw_people(findings)
+    sections = [draw_questions(findings), people, draw_placements(findings), draw_background(findings)]
+    links = {"asked": "Questions", "people": "People", "frames": "Frames", "made": "How it was made"}
+    if not people:
+        del links["people"]
     if findings.parts:
         views = make_views(project, findings) if views is None else views
         sections = [draw_mosaics(findings, path, mosaics, views), draw_drift(findings), *sections]

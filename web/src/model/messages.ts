@@ -38,6 +38,8 @@ export interface GiveAnswer {
   landmarks?: Landmark[];
   reason?: string;
   seconds?: number;
+  /** who gives it */
+  person?: string;
   seen_revision: number;
 }
 
@@ -338,6 +340,8 @@ export interface AnswerRow {
   role: string;
   verdict: Verdict;
   author: Author;
+  /** the name that the person gave */
+  person: string;
   landmarks: number;
   /** on the current mosaic */
   residual_px: number | null;

@@ -76,7 +76,7 @@ function valueIn(row: AnswerRow, column: Exclude<Column, "pair">): number | stri
       // What is rejected stands between the yes that count and the no.
       return VERDICTS.indexOf(row.verdict) + (row.rejected ? 0.5 : 0);
     case "author":
-      return row.author;
+      return row.person || row.author;
     case "landmarks":
       return row.landmarks;
     case "residual":

@@ -2,6 +2,7 @@
 import type { AnswerRow, Contradiction, Forecast, LiveMosaic, Question, State } from "../model/messages";
 import type { DatedPrediction } from "../model/prediction";
 import type { Api } from "./api";
+import type { Person } from "./person";
 
 export interface Observable<T> {
   readonly value: T;
@@ -13,6 +14,7 @@ export type Tone = "info" | "warning";
 
 export interface App {
   readonly api: Api;
+  readonly person: Person;
   readonly state: Observable<State | null>;
   /** Where the frames lie now; null while the sequence is prepared. */
   readonly mosaic: Observable<LiveMosaic | null>;

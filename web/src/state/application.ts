@@ -21,6 +21,7 @@ import type { Drawing } from "./drawing";
 import { isSamePair } from "./drawing";
 import { Cell, FetchedCell } from "./observable";
 import type { Pictures } from "./pictures";
+import { Person } from "./person";
 import { Sender } from "./sending";
 import { Showing } from "./showing";
 import { Voice } from "./voice";
@@ -44,6 +45,7 @@ export class Application implements App {
   /** The pair that the person wanted to look at last. */
   readonly picked = new Cell<Question | null>(null);
   readonly voice = new Voice();
+  readonly person: Person;
   readonly showing: Showing;
   readonly question: Observable<Question | null>;
   readonly forecast: Observable<Forecast | null>;
@@ -61,6 +63,7 @@ export class Application implements App {
     readonly api: Api,
     private readonly storage: Storage,
   ) {
+    this.person = new Person(storage);
     this.sender = new Sender(api);
     this.showing = new Showing(api, this.voice);
     this.question = this.showing.question;
@@ -106,7 +109,7 @@ export class Application implements App {
     const landmarks = verdict === "yes" ? [...this.drawing.draft.value.landmarks] : [];
     const { i, j, revision } = question;
     const { seconds } = this.showing;
-    return this.send({ i, j, verdict, landmarks, reason: "", seconds, seen_revision: revision });
+    return this.send({ i, j, verdict, landmarks, reason: "", seconds, person: this.person.name.value, seen_revision: revision });
   }
 
   /** Send an answer; `again`: it may have arrived before. */

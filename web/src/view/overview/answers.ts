@@ -3,6 +3,7 @@ import type { AnswerRow, Author, Verdict } from "../../model/messages";
 import { arrange, FIRST_FILTER, FIRST_ORDER, nextOrder, rowsOnScreen, type Column } from "../../model/table";
 import { plural } from "../../model/words";
 import type { App } from "../../state/app";
+import { LONGEST_NAME } from "../../state/person";
 import { make } from "../make";
 import { rem } from "../mosaic/rem";
 import { COLUMNS, makeRow } from "./row";
@@ -22,7 +23,7 @@ export function mountAnswers(host: HTMLElement, app: App): () => void {
     refine({ chain: !filter.chain });
     chain.setAttribute("aria-pressed", String(filter.chain));
   });
-  const controls = make("header", {}, verdicts, authors, chain, count);
+  const controls = make("header", {}, verdicts, authors, chain, makeName(app), count);
 
   const heads = COLUMNS.map(({ column, words, title }) => makeHead(column, words, title, () => sortBy(column)));
   const lastHead = make("th", { scope: "col" }, make("span", { class: "hidden" }, "Actions"));
@@ -99,6 +100,15 @@ const AUTHORS: readonly [Author, string][] = [
   ["person", "a person"],
   ["matcher", "the matcher"],
 ];
+
+function makeName({ person }: App): HTMLLabelElement {
+  const input = make("input", { type: "text", maxlength: LONGEST_NAME, placeholder: "nobody", "data-testid": "person" });
+  input.title = "Your name: it stands with every answer that you give from now on";
+  input.value = person.name.value;
+  input.addEventListener("change", () => person.rename(input.value));
+  input.addEventListener("keydown", ({ key }) => (key === "Enter" || key === "Escape") && input.blur());
+  return make("label", {}, "I am ", input);
+}
 
 function makeSelect<T extends string>(
   name: string,

@@ -45,7 +45,7 @@ function cellOf(row: AnswerRow, column: Column): (Node | string)[] {
       return [mark];
     }
     case "author":
-      return [row.author];
+      return [row.person || row.author];
     case "landmarks":
       return [row.landmarks > 0 ? String(row.landmarks) : "–"];
     case "residual":

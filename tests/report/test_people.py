@@ -1,0 +1,75 @@
+"""Who answered, when, how exactly, how consistently."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from smalti.geometry.lens import Lens
+from smalti.geometry.outline import Outline
+from smalti.project.entries import AnswerEntry, Role
+from smalti.records import Answer, Author, Landmarks, Pair
+from smalti.report.people_section import agreements
+from tests.report.projects import make_project, report_of
+
+OUTLINE = Outline.of_pixels(320, 240)
+POINTS = np.array([[40.0, 30.0], [280.0, 30.0], [40.0, 210.0], [280.0, 210.0], [160.0, 120.0]])
+MORNING = datetime(2026, 11, 2, 9, 30, tzinfo=UTC).timestamp()
+
+
+def said(pair, verdict="yes", *, person="", off=(0.0, 0.0), seconds=20.0, time=MORNING):
+    landmarks = Landmarks(Pair(*pair), POINTS + off, POINTS) if verdict == "yes" else None
+    answers = {
+        "yes": lambda: Answer.yes(landmarks, author=Author.PERSON),
+        "no": lambda: Answer.no(Pair(*pair), author=Author.PERSON),
+        "unsure": lambda: Answer.unsure(Pair(*pair), author=Author.PERSON),
+    }
+    details = json.dumps({"landmarks": [], "person": person}) if person else ""
+    return AnswerEntry(answers[verdict](), Role.LOOP, seconds, details, time=time)
+
+
+def test_without_an_answer_of_a_person_nothing_is_said(tmp_path):
+    with make_project(tmp_path) as project:
+        page = report_of(project)
+    assert 'id="people"' not in page.source
+    assert "#people" not in page.source
+
+
+def test_every_person_has_a_row_and_all_together_a_sentence(tmp_path):
+    answers = [
+        said((1, 3), person="Ann", seconds=10.0),
+        said((1, 4), "no", person="Ann", seconds=20.0, time=MORNING + 3600),
+        said((2, 4), "unsure", person="Ben <b>", seconds=60.0, time=MORNING + 86400),
+        said((2, 5), "no", seconds=0.0, time=MORNING + 60),
+    ]
+    with make_project(tmp_path) as project:
+        for entry in answers:
+            project.store.keep_answer(entry)
+        after = replace(project.outcome, finished_after=project.store.revision)
+        project.store.keep_result(project.placements, project.links, after)
+        section = report_of(project).part("people")
+    rows = [[cell.text for cell in row.all("td")] for row in section.all("tr")[1:]]
+    assert [row[0] for row in rows] == ["Ann", "Ben <b>", "without a name"]
+    assert rows[0][1:7] == ["2026-11-02 09:30", "2026-11-02 10:30", "1", "1", "0", "5"]
+    assert rows[1][3:6] == ["0", "0", "1"]
+    assert rows[2][-1] == "–"
+    assert "3 people gave 4 answers between 2026-11-02 09:30 and 2026-11-03 09:30 (UTC)" in section.text
+    assert "1 yes, 2 no, 1 cannot tell. An answer took 20 s (median). They set 5 landmarks" in section.text
+    assert "No pair was answered twice" in section.text
+
+
+def test_answers_on_the_same_pair_are_compared():
+    given = [
+        said((0, 5), person="Ann"),
+        said((0, 5), person="Ben", off=(3.0, 4.0)),
+        said((0, 5), "no", person="Zoe"),
+        said((1, 5), "no"),
+    ]
+    found = agreements(given, OUTLINE, Lens(OUTLINE))
+    assert [one.is_same for one in found] == [True, False, False]
+    assert found[0].distance_px == pytest.approx(5.0, rel=1e-3)
+    assert [one.distance_px for one in found[1:]] == [None, None]
