@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from processes import watch
 from smalti.errors import SmaltiError
 from smalti.frames.source import SourceSettings, list_folder, open_source
+from smalti.geometry.lens import Lens
 from smalti.geometry.linear_maps import apply, compose, invert
 from smalti.interchange.landmarks_csv import read_landmarks
 from smalti.project.entries import Placement
@@ -159,29 +160,29 @@ def make_scene(rng: np.random.Generator, width: int, height: int) -> NDArray[np.
 
 def compare(frame_set: FrameSet, limit_seconds: float, limit_mb: float) -> Iterator[dict[str, Any]]:
     """Run every tool on a set and yield a row for each tool."""
-    smalti_placements: list[Placement] = []
+    smalti = Found([], None)
     smalti_seconds = 0.0
     for tool in TOOLS:
         with tempfile.TemporaryDirectory(prefix=f"smalti-peers-{tool}-") as folder:
             command = command_of(tool, frame_set, Path(folder))
             run = watch(command, Path(folder) / "said.txt", limit_seconds=limit_seconds, limit_mb=limit_mb)
-            placements, drawn = (read_placements(tool, Path(folder), which) for which in ("estimated", "drawn"))
+            found, drawn = (read_placements(tool, Path(folder), which) for which in ("estimated", "drawn"))
         if tool == "smalti":
-            smalti_placements, smalti_seconds = placements, run.seconds if run.outcome == "done" else 0.0
-        kept = {placement.number for placement in placements}
+            smalti, smalti_seconds = found, run.seconds if run.outcome == "done" else 0.0
+        kept = {placement.number for placement in found.placements}
         there = [record for record in frame_set.landmarks if {record.pair.i, record.pair.j} <= kept]
         yield {
             "set": frame_set.name,
             "tool": tool,
             "outcome": run.outcome,
             "frames": len(frame_set.files),
-            "frames_kept": len(placements),
-            "parts": len({placement.part for placement in placements}),
+            "frames_kept": len(found.placements),
+            "parts": len({placement.part for placement in found.placements}),
             "pairs_of_set": len(frame_set.landmarks),
-            "pairs": hold_against(placements, there)[0],
-            "relative_rmsd_px": hold_against(placements, there)[1],
+            "pairs": hold_against(found, there)[0],
+            "relative_rmsd_px": hold_against(found, there)[1],
             "drawn_rmsd_px": hold_against(drawn, there)[1],
-            "smalti_there_px": hold_against(smalti_placements, there)[1],
+            "smalti_there_px": hold_against(smalti, there)[1],
             "seconds": round(run.seconds, 2),
             "processor_seconds": round(run.processor_seconds, 2),
             "ratio": round(run.seconds / smalti_seconds, 3) if smalti_seconds else None,
@@ -197,26 +198,34 @@ def command_of(tool: str, frame_set: FrameSet, folder: Path) -> list[str]:
     return [str(ENVIRONMENT / "bin" / "python"), str(STITCHERS), tool, str(listing), str(folder)]
 
 
-def read_placements(tool: str, folder: Path, which: str) -> list[Placement]:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where a tool has placed the frames, and the lens that it has found; the peers have no model of one."""
+
+    placements: list[Placement]
+    lens: Lens | None
+
+
+def read_placements(tool: str, folder: Path, which: str) -> Found:
     """Read the placements of a tool, also if it did not draw the picture; none if it placed no frame."""
     if tool == "smalti":
         try:
             with Project.open(folder / "project") as project:
-                return project.placements
+                return Found(project.placements, project.lens)
         except SmaltiError:  # it ended before there was a project; the outcome says why
-            return []
+            return Found([], None)
     placed = folder / "placed.json"
     if not placed.exists():
-        return []
+        return Found([], None)
     content = json.loads(placed.read_text())
     maps = [np.array(rows) for rows in content[which]]
-    return [Placement(k, 0, m, m, float("nan")) for k, m in zip(content["kept"], maps, strict=True)]
+    return Found([Placement(k, 0, m, m, float("nan")) for k, m in zip(content["kept"], maps, strict=True)], None)
 
 
-def hold_against(placements: Sequence[Placement], landmarks: Sequence[Landmarks]) -> tuple[int, float | None]:
+def hold_against(found: Found, landmarks: Sequence[Landmarks]) -> tuple[int, float | None]:
     """Return the number of pairs that can be judged, and the error over them in pixels."""
     try:
-        evaluation = evaluate(placements, landmarks)
+        evaluation = evaluate(found.placements, landmarks, found.lens)
     except SmaltiError:  # no pair has both its frames on one mosaic
         return 0, None
     return evaluation.pairs, round(evaluation.relative_rmsd_px, 3)

@@ -340,7 +340,7 @@ class ActiveLoop(AnsweredLoop[Link]):
         while state.stop_reason() is None:
             budget, wanted = state.stop_rule.budget, batch if isinstance(batch, int) else batch(len(state.answers))
             left = wanted if budget is None else min(wanted, budget - len(state.answers))
-            for after in state.ask_about(agent, [suggestion.pair for suggestion in state._diverse(left)]):
+            for after in state.ask_about(agent, [suggestion.pair for suggestion in state.suggest_apart(left)]):
                 state = after
                 yield state
 
@@ -374,7 +374,7 @@ class ActiveLoop(AnsweredLoop[Link]):
         ]
         return draw_card("Active loop", rows)
 
-    def _diverse(self, count: int) -> list[Suggestion]:
+    def suggest_apart(self, count: int) -> list[Suggestion]:
         """Return the best suggestions, no two of them between the same neighbourhoods."""
         if count == 1:
             return [] if self.best is None else [self.best]

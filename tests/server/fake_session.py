@@ -55,10 +55,10 @@ class FakeSession:
         self._note("state")
         return State(revision=self.revision, stage=Stage.ASKING, name="fake", source="fake.mp4", queue=Queue.ALL)
 
-    def question(self):
+    def question(self, page=""):
         return self.look(0, 1) if self.revision < 3 else None
 
-    def look(self, i, j):
+    def look(self, i, j, page=""):
         pair = Pair(i, j)
         pair.check_within(FRAMES)
         return Question(
@@ -109,7 +109,7 @@ class FakeSession:
             for pair, (place, given) in self.given.items()
         ]
 
-    def give(self, request):
+    def give(self, request, page=""):
         pair = self._changing(request)
         pair.check_within(FRAMES)
         self.revision += 1
@@ -117,7 +117,7 @@ class FakeSession:
         self.given[pair] = (self.revision, given)
         return self._outcome("answered")
 
-    def remove(self, request):
+    def remove(self, request, page=""):
         pair = self._changing(request)
         if pair not in self.given:
             raise PairError(f"pair {pair}: has no answer to remove")
@@ -125,14 +125,14 @@ class FakeSession:
         self.revision += 1
         return self._outcome("removed")
 
-    def undo(self, request):
+    def undo(self, request, page=""):
         if not self.given:
             raise NothingToUndoError("there is nothing to undo")
         self.given.popitem()
         self.revision += 1
         return self._outcome("undone")
 
-    def redo(self, request):
+    def redo(self, request, page=""):
         raise NothingToUndoError("there is nothing to redo")
 
     def check(self, request):

@@ -51,12 +51,12 @@ def test_answers_are_taken_one_after_the_other():
         at_once, most = [], []
         give = session.give
 
-        def slow(request):
+        def slow(request, page):
             at_once.append(1)
             most.append(len(at_once))
             time.sleep(0.02)
             at_once.pop()
-            return give(request)
+            return give(request, page)
 
         session.give = slow
         asking = [

@@ -7,11 +7,12 @@ import { listen } from "./state/events";
 import { Finished } from "./state/finished";
 import { Hand } from "./state/hand";
 import { Laying } from "./state/laying";
+import { nameOfPage } from "./state/page";
 import { PairView } from "./state/pairview";
 import { Snapping } from "./state/snapping";
 import { mountShell } from "./view/shell/shell";
 
-const app = new Application(connect(), localStorage);
+const app = new Application(connect(nameOfPage(sessionStorage)), localStorage);
 const pairView = new PairView(app.drawing);
 const hand = new Hand(app, pairView);
 const laying = new Laying(app, pairView);

@@ -19,6 +19,7 @@ from smalti.annotation.contradiction import find_contradiction, in_words
 from smalti.annotation.exports import export
 from smalti.annotation.finished_mosaic import describe_finished, find_result, read_tile, write_views
 from smalti.annotation.landmark_messages import read_answer, read_landmarks, snap_landmark, write_given
+from smalti.annotation.leases import Leases
 from smalti.annotation.opening import Opened, open_project
 from smalti.annotation.overview import (
     describe_act,
@@ -76,6 +77,7 @@ class Session:
         self._pictures.prepare(progress)
         preparation = opened.preparation
         self._auto_answerer = AutoAnswerer(preparation.agent, preparation.by_pixels, self._answer_history, self._engine)
+        self._leases = Leases()
         self._precomputation = Precomputation(self._engine, self._prefetch, self._on_change)
         # Compute what the first page will ask for.
         _ = self._answer_history.loop.best
@@ -193,20 +195,21 @@ class Session:
                 sheets=self._pictures.sheets,
             )
 
-    def question(self) -> say.Question | None:
+    def question(self, page: str = "") -> say.Question | None:
         """Return the question with the largest expected gain for its cost, about the frames `i` and `j`.
 
-        In the queue of doubtful pairs it is the one about which the matcher could not tell just now. None while the
-        matcher is at work, or where no question is left.
+        Several pages are asked different questions. In the queue of doubtful pairs it is the one about which the
+        matcher could not tell just now. None while the matcher is at work, or where no question is left.
         """
         with self._engine_first():
-            inner = self._asked_pair()
-            return None if inner is None or self._auto_answerer.is_working else self._ask(inner)
+            inner = None if self._auto_answerer.is_working else self._asked_pair(page)
+            self._leases.take(page, inner)
+            return None if inner is None else self._ask(inner, page)
 
-    def look(self, i: int, j: int) -> say.Question:
+    def look(self, i: int, j: int, page: str = "") -> say.Question:
         """Return any pair as a question."""
         with self._engine_first():
-            return self._ask(self._answer_history.inner(Pair(i, j)))
+            return self._ask(self._answer_history.inner(Pair(i, j)), page)
 
     def propose(self, i: int, j: int) -> say.Proposal:
         """Return the matcher's answer on a pair."""
@@ -262,15 +265,15 @@ class Session:
                 self._answer_history.loop.link_of(answer.landmarks.of_pair(inner))
             return self._keep(AnswerEntry(answer, self._answer_history.role_of(answer.pair), 0.0))
 
-    def give(self, request: say.GiveAnswer) -> say.Outcome:
+    def give(self, request: say.GiveAnswer, page: str = "") -> say.Outcome:
         """Keep a person's answer from the page, and return the next question."""
         pair = Pair(request.i, request.j)
         with self._engine_first():
             self._answer_history.inner(pair)
             entry = read_answer(request, self._answer_history.role_of(pair), self._answer_history.loop)
-            return self._keep(entry, request.seen_revision)
+            return self._keep(entry, request.seen_revision, page)
 
-    def remove(self, request: say.RemoveAnswer) -> say.Outcome:
+    def remove(self, request: say.RemoveAnswer, page: str = "") -> say.Outcome:
         """Take an answer back. An answer of the chain is replaced by a person's "cannot tell"."""
         pair = Pair(request.i, request.j)
         with self._engine_first():
@@ -282,21 +285,21 @@ class Session:
                 answer = Answer.unsure(pair, "removed by a person", Author.PERSON)
                 self.project.store.keep_answer(AnswerEntry(answer, role, 0.0), seen_revision=request.seen_revision)
             self._answer_history.take_up()
-            return self._outcome(f"removed: frames {pair.i} and {pair.j}")
+            return self._outcome(f"removed: frames {pair.i} and {pair.j}", page=page)
 
-    def undo(self, request: say.Step) -> say.Outcome:
+    def undo(self, request: say.Step, page: str = "") -> say.Outcome:
         """Take back the last action of a person."""
         with self._engine_first():
             undone = self.project.store.undo(seen_revision=request.seen_revision)
             self._answer_history.take_up()
-            return self._outcome(f"undone: {describe_act(undone)}")
+            return self._outcome(f"undone: {describe_act(undone)}", page=page)
 
-    def redo(self, request: say.Step) -> say.Outcome:
+    def redo(self, request: say.Step, page: str = "") -> say.Outcome:
         """Bring back what was undone last."""
         with self._engine_first():
             redone = self.project.store.redo(seen_revision=request.seen_revision)
             self._answer_history.take_up()
-            return self._outcome(f"redone: {describe_act(redone)}")
+            return self._outcome(f"redone: {describe_act(redone)}", page=page)
 
     def conflict(self, error: ChangedMeanwhileError) -> say.Conflict:
         """Describe what somebody else did meanwhile."""
@@ -437,15 +440,15 @@ class Session:
         with self._engine:
             yield
 
-    def _asked_pair(self) -> Pair | None:
-        """Return the pair, in engine numbers, that a person is asked about now."""
+    def _asked_pair(self, page: str = "") -> Pair | None:
+        """Return the pair, in engine numbers, that the person at a page is asked about now."""
         entries, loop = self._answer_history.history.entries, self._answer_history.loop
         latest = entries[-1].answer if entries and self._queue is say.Queue.DOUBTFUL else None
         if latest is not None and latest.role is Role.LOOP and latest.answer.is_failure:
             return self._answer_history.inner(latest.answer.pair)
-        return None if loop.best is None else loop.best.pair
+        return self._leases.free(loop, page)
 
-    def _ask(self, inner: Pair) -> say.Question:
+    def _ask(self, inner: Pair, page: str) -> say.Question:
         answer_history = self._answer_history
         known = answer_history.history.answer_of(answer_history.outer(inner))
         given = None if known is None else write_given(known)
@@ -455,17 +458,17 @@ class Session:
             answer_history.numbers,
             answer_history.frames,
             revision=self.revision,
-            suggested=inner == self._asked_pair(),
+            suggested=inner == self._asked_pair(page),
             answer=given,
         )
 
-    def _keep(self, entry: AnswerEntry, seen_revision: int | None = None) -> say.Outcome:
+    def _keep(self, entry: AnswerEntry, seen_revision: int | None = None, page: str = "") -> say.Outcome:
         """Write an answer to disk, then go to the state after it."""
         self.project.store.keep_answer(entry, seen_revision=seen_revision)
         self._answer_history.take_up(self._precomputation.states)
-        return self._outcome(describe_answer(entry.answer.pair, entry.answer.verdict), entry)
+        return self._outcome(describe_answer(entry.answer.pair, entry.answer.verdict), entry, page)
 
-    def _outcome(self, done: str, given: AnswerEntry | None = None) -> say.Outcome:
+    def _outcome(self, done: str, given: AnswerEntry | None = None, page: str = "") -> say.Outcome:
         """Continue after a change that is on disk."""
         contradiction = None
         state_history = self._answer_history.state_history
@@ -485,7 +488,7 @@ class Session:
         # After a contradiction the matcher waits: it would build on what may be wrong.
         self._go_to_next(matcher_first=contradiction is None)
         self._on_change()
-        return say.Outcome(state=self.state(), question=self.question(), contradiction=contradiction, done=done)
+        return say.Outcome(state=self.state(), question=self.question(page), contradiction=contradiction, done=done)
 
     def _go_to_next(self, *, matcher_first: bool = True) -> None:
         """Go to the next question. The matcher answers if it may; otherwise precompute the states that may follow."""

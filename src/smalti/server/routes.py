@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from smalti.annotation.session import Session
 
 MOST_CELLS = 1024
+
+PageName = Annotated[str, Query(max_length=64)]
+"""What a page calls itself, so that each has a question of its own."""
+
 EVENTS: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Notices, as events"}
 }
@@ -68,9 +72,9 @@ def _add_reads(router: APIRouter, dispatcher: Dispatcher) -> None:
         return StreamingResponse(write_events(dispatcher.bulletin), media_type="text/event-stream")
 
     @router.get("/question")
-    async def question() -> Question | None:
-        """Return the most useful pair, or null if no question is left."""
-        return await dispatcher.ask(lambda session: session.question())
+    async def question(page: PageName = "") -> Question | None:
+        """Return the most useful pair that no other page asks about, or null if no question is left."""
+        return await dispatcher.ask(lambda session: session.question(page))
 
     @router.get("/mosaic")
     async def mosaic() -> LiveMosaic:
@@ -96,9 +100,9 @@ def _add_reads(router: APIRouter, dispatcher: Dispatcher) -> None:
 
 def _add_pairs(router: APIRouter, dispatcher: Dispatcher) -> None:
     @router.get("/pairs/{i}/{j}")
-    async def look(i: FrameNumber, j: FrameNumber) -> Question:
+    async def look(i: FrameNumber, j: FrameNumber, page: PageName = "") -> Question:
         """Return any pair as a question."""
-        return await dispatcher.ask(lambda session: session.look(i, j))
+        return await dispatcher.ask(lambda session: session.look(i, j, page))
 
     @router.get("/pairs/{i}/{j}/proposal")
     async def propose(i: FrameNumber, j: FrameNumber) -> Proposal:
@@ -115,24 +119,24 @@ def _add_changes(router: APIRouter, dispatcher: Dispatcher) -> None:
     changes = refusals(HTTPStatus.CONFLICT, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 
     @router.post("/answers", responses=changes)
-    async def give(request: GiveAnswer) -> Outcome:
+    async def give(request: GiveAnswer, page: PageName = "") -> Outcome:
         """Give an answer. It replaces an earlier one on the same pair. It is on disk before this returns."""
-        return _with_stage(await dispatcher.change(lambda session: session.give(request)))
+        return _with_stage(await dispatcher.change(lambda session: session.give(request, page)))
 
     @router.post("/answers/removal", responses=changes)
-    async def remove(request: RemoveAnswer) -> Outcome:
+    async def remove(request: RemoveAnswer, page: PageName = "") -> Outcome:
         """Take an answer back."""
-        return _with_stage(await dispatcher.change(lambda session: session.remove(request)))
+        return _with_stage(await dispatcher.change(lambda session: session.remove(request, page)))
 
     @router.post("/undo", responses=changes)
-    async def undo(request: Step) -> Outcome:
+    async def undo(request: Step, page: PageName = "") -> Outcome:
         """Undo the latest change."""
-        return _with_stage(await dispatcher.change(lambda session: session.undo(request)))
+        return _with_stage(await dispatcher.change(lambda session: session.undo(request, page)))
 
     @router.post("/redo", responses=changes)
-    async def redo(request: Step) -> Outcome:
+    async def redo(request: Step, page: PageName = "") -> Outcome:
         """Redo what was undone."""
-        return _with_stage(await dispatcher.change(lambda session: session.redo(request)))
+        return _with_stage(await dispatcher.change(lambda session: session.redo(request, page)))
 
     @router.post("/finish", responses=changes)
     async def finish(request: Step) -> State:

@@ -98,23 +98,25 @@ export class UnreachableError extends Error {
   }
 }
 
-export function connect(root = "/api"): Api {
+/** `page` is what this page calls itself, so that each page is asked a question of its own. */
+export function connect(page: string, root = "/api"): Api {
+  const own = `?page=${encodeURIComponent(page)}`;
   const get = <T>(path: string) => ask<T>(`${root}/${path}`);
   const post = <T>(path: string, body: unknown) => ask<T>(`${root}/${path}`, body);
   return {
     state: () => get("state"),
-    question: () => get("question"),
-    pair: (i, j) => get(`pairs/${i}/${j}`),
+    question: () => get(`question${own}`),
+    pair: (i, j) => get(`pairs/${i}/${j}${own}`),
     proposal: (i, j) => get(`pairs/${i}/${j}/proposal`),
     forecast: (i, j) => get(`pairs/${i}/${j}/forecast`),
     mosaic: () => get("mosaic"),
     answers: () => get("answers"),
     pairMap: (kind, { row, column, frames, size }) =>
       get(`maps/${kind}?row=${row}&column=${column}&frames=${frames}&size=${size}`),
-    give: (answer) => post("answers", answer),
-    remove: (removal) => post("answers/removal", removal),
-    undo: (step) => post("undo", step),
-    redo: (step) => post("redo", step),
+    give: (answer) => post(`answers${own}`, answer),
+    remove: (removal) => post(`answers/removal${own}`, removal),
+    undo: (step) => post(`undo${own}`, step),
+    redo: (step) => post(`redo${own}`, step),
     check: (landmarks) => post("check", landmarks),
     snap: (point) => post("snap", point),
     align: (frames) => post("align", frames),
