@@ -60,9 +60,13 @@ def judge(frame_set: FrameSet, project: Path) -> dict[str, Any]:
     laid = np.stack([_lay_by_similarity(own_points, true_points, shows), _lay(own_points, true_points, shows)])
     found = np.linalg.norm(laid - true_points, axis=3)  # (2, n, points)
     total = int((~blank).sum())
+    # Parts that blank tiles surround show something, but no match can place them.
+    matched = shows & np.array([frame["placed_by"] != "neighbours" for frame in main])
     judged: dict[str, Any] = {
         "frames_on_largest": int(shows.sum()),
         "frames_that_show_something": total,
+        "placed_by_neighbours": int((shows & ~matched).sum()),
+        "matched": asdict(_summarise(found[0][matched], int(matched.sum()))),
         "similarity": asdict(_summarise(found[0][shows], total)),
         "homography": asdict(_summarise(found[1][shows], total)),
         "relative": asdict(_compare(maps[shows], numbers[shows], truth, outline, lens, total)),

@@ -42,7 +42,7 @@ def test_another_tab_shows_an_answer_without_being_asked(person, program, contex
 def test_the_later_of_two_answers_on_a_pair_is_told_of_the_earlier(program, context):
     """The page of the later one has not heard of it: its events are held back, as by a slow network."""
     page = context.new_page()
-    page.route("**/api/events", lambda route: route.abort())
+    page.route("**/api/events?*", lambda route: route.abort())
     later = Person(page)
     seen = later.open(program.address)
     program.post("api/answers", truth_on(careful_eye(), seen.pair, seen.revision))

@@ -37,6 +37,7 @@ class FakeSession:
         self.prediction = None
         self.is_working = False
         self.project = SimpleNamespace(folder=Path("fake.smalti"), lock=None)
+        self.left: list[str] = []  # pages that were closed
         self.given: dict[Pair, tuple[int, Given]] = {}
         self.hold = threading.Event()
         self.hold.set()
@@ -57,6 +58,9 @@ class FakeSession:
 
     def question(self, page=""):
         return self.look(0, 1) if self.revision < 3 else None
+
+    def leave(self, page):
+        self.left.append(page)
 
     def look(self, i, j, page=""):
         pair = Pair(i, j)

@@ -241,3 +241,12 @@ def test_a_page_that_is_closed_is_forgotten():
             connection.sendall(f"GET /api/events HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
             wait_until(lambda: dispatcher.bulletin.readers == 1)
         wait_until(lambda: dispatcher.bulletin.readers == 0)
+
+
+def test_a_page_that_is_closed_lets_others_have_its_question():
+    with opened_desk() as (dispatcher, session), running(dispatcher) as (_, url):
+        with httpx.Client(timeout=10) as client, client.stream("GET", f"{url}/api/events?page=mine") as response:
+            assert next(response.iter_lines()).startswith("retry")
+            assert session.left == []
+        session.on_change()  # the next thing that is written finds nobody
+        wait_until(lambda: session.left == ["mine"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -10,14 +11,15 @@ from smalti.annotation.session_state import AnyLoop
 from smalti.records import Pair
 
 LEASE_SECONDS = 600.0
-"""A question that was neither answered nor left after so long may be asked elsewhere: its page may be closed."""
+"""A question that is neither answered nor left for so long may be asked elsewhere."""
 
 
 class Leases:
-    """The question of every page, and when it was asked. A page has one question at a time."""
+    """The question of every page, and when it was asked. A page has one question at a time. Any thread may call."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self._lock = threading.Lock()
         self._taken: dict[str, tuple[Pair, float]] = {}
 
     def free(self, loop: AnyLoop, page: str) -> Pair | None:
@@ -32,12 +34,13 @@ class Leases:
 
     def take(self, page: str, pair: Pair | None) -> None:
         """Note the question of a page. A caller without a page, such as a program, takes none."""
-        if page and pair is not None:
-            self._taken[page] = pair, self._clock()
-        else:
+        with self._lock:
             self._taken.pop(page, None)
+            if page and pair is not None:
+                self._taken[page] = pair, self._clock()
 
     def _of_others(self, page: str) -> set[Pair]:
         since = self._clock() - LEASE_SECONDS
-        self._taken = {other: taken for other, taken in self._taken.items() if taken[1] >= since}
-        return {pair for other, (pair, _) in self._taken.items() if other != page}
+        with self._lock:
+            self._taken = {other: taken for other, taken in self._taken.items() if taken[1] >= since}
+            return {pair for other, (pair, _) in self._taken.items() if other != page}

@@ -206,6 +206,10 @@ class Session:
             self._leases.take(page, inner)
             return None if inner is None else self._ask(inner, page)
 
+    def leave(self, page: str) -> None:
+        """Give the question of a page that was closed back."""
+        self._leases.take(page, None)
+
     def look(self, i: int, j: int, page: str = "") -> say.Question:
         """Return any pair as a question."""
         with self._engine_first():

@@ -128,6 +128,11 @@ class Dispatcher:
             self._threads.background.submit(lambda: self._finish(session))
         return await self.state()
 
+    def release(self, page: str) -> None:
+        """Let others have the question of a page that is closed."""
+        if self._session is not None:
+            self._session.leave(page)
+
     async def leave(self) -> None:
         """Disconnect the pages, and after a short time all waiting requests."""
         self.bulletin.close()

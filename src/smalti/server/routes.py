@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from enum import StrEnum
 from http import HTTPStatus
 from pathlib import Path
@@ -67,9 +67,17 @@ def _add_reads(router: APIRouter, dispatcher: Dispatcher) -> None:
         return await dispatcher.state()
 
     @router.get("/events", response_class=StreamingResponse, responses=EVENTS)
-    async def events() -> StreamingResponse:
-        """Send a Notice now and whenever something changes, as server-sent events."""
-        return StreamingResponse(write_events(dispatcher.bulletin), media_type="text/event-stream")
+    async def events(page: PageName = "") -> StreamingResponse:
+        """Send a Notice now and whenever something changes, as server-sent events. It ends with the page."""
+
+        async def write() -> AsyncIterator[str]:
+            try:
+                async for text in write_events(dispatcher.bulletin):
+                    yield text
+            finally:
+                dispatcher.release(page)
+
+        return StreamingResponse(write(), media_type="text/event-stream")
 
     @router.get("/question")
     async def question(page: PageName = "") -> Question | None:

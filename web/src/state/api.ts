@@ -129,7 +129,7 @@ export function connect(page: string, root = "/api"): Api {
     sheetAddress: (sheet) => `${root}/sheets/${sheet}.jpg`,
     maskAddress: `${root}/mask.png`,
     exportAddress: (name) => `${root}/exports/${name}`,
-    eventsAddress: `${root}/events`,
+    eventsAddress: `${root}/events${own}`,
   };
 }
 
