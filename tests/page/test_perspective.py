@@ -35,7 +35,7 @@ def tilted(page, program):
 
     def show(i_from_j, lens):
         numbers = None if lens is None else dict(zip(names, lens.numbers, strict=True))
-        page.route("**/api/question", lambda route: _change(route, i_from_j=i_from_j.ravel().tolist()))
+        page.route("**/api/question?*", lambda route: _change(route, i_from_j=i_from_j.ravel().tolist()))
         page.route("**/api/state", lambda route: _change(route, lens=numbers))
         for number, image in ((question["i"], frame), (question["j"], moved)):
             _, encoded = cv2.imencode(".png", image)

@@ -34,7 +34,7 @@ def test_before_the_first_question_the_page_says_what_it_waits_for(page, program
         said.append(page.get_by_test_id("progress").inner_text())
         route.continue_()
 
-    page.route("**/api/question", hold)
+    page.route("**/api/question?*", hold)
     person = Person(page)
     person.open(program.address)
     assert "Choose the first question" in said[0]
