@@ -19,6 +19,8 @@ export class Laying {
   /** Where frame j has been moved to, on the plane of frame i; null while none is laid. */
   readonly move = new Cell<Affine | null>(null);
   readonly isAligning = new Cell(false);
+  /** What was said when the laying began. */
+  #hint = "";
 
   constructor(
     private readonly app: Application,
@@ -49,14 +51,18 @@ export class Laying {
     if (question === null) return;
     if (this.pairView.comparison.value === "side by side") this.pairView.comparison.set("difference");
     this.move.set(IDENTITY);
-    const how = `Lay frame ${question.j} over frame ${question.i}: drag it; with Shift, dragging turns and scales it.`;
-    this.app.say(`${how} Then "align by all pixels" does the rest.`);
+    // Fingers have no Shift; there the buttons turn and scale.
+    const turning = matchMedia("(pointer: coarse)").matches ? "the buttons turn and scale it" : "with Shift, dragging turns and scales it";
+    this.#hint = `Lay frame ${question.j} over frame ${question.i}: drag it; ${turning}. Then "align by all pixels" does the rest.`;
+    this.app.say(this.#hint);
   }
 
   /** Stop laying, and forget where the frame was laid; false where none is laid. */
   end(): boolean {
     const was = this.isOn;
     this.move.set(null);
+    const { announcement } = this.app.voice;
+    if (was && announcement.value?.text === this.#hint) announcement.set(null);
     return was;
   }
 
