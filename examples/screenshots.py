@@ -24,6 +24,7 @@ SEEN = "[data-testid=question][data-seen=true]"
 """A question that can be answered."""
 
 CLICKED = 5
+OFF_PX = 12
 ANSWERED = 4
 
 
@@ -55,6 +56,10 @@ def take(address: str, output: Path) -> None:
             page.wait_for_selector("[data-testid=proposal]")
             page.keyboard.press("a")
             confirm(page)
+        lay_by_hand(page)
+        page.screenshot(path=output / "annotate-by-hand.png")
+        page.keyboard.press("Escape")
+        page.keyboard.press("Escape")
         click_landmarks(page)
         page.wait_for_timeout(1500)
         page.screenshot(path=output / "annotate-landmarks.png")
@@ -63,6 +68,14 @@ def take(address: str, output: Path) -> None:
         page.wait_for_timeout(2500)
         page.screenshot(path=output / "annotate-maps.png")
         browser.close()
+
+
+def lay_by_hand(page: Page) -> None:
+    """Lay the later frame a little beside its place."""
+    page.keyboard.press("h")
+    for key in (*["ArrowRight"] * OFF_PX, "]", "]"):
+        page.keyboard.press(key)
+    page.wait_for_timeout(1500)
 
 
 def click_landmarks(page: Page) -> None:
