@@ -153,6 +153,17 @@ def test_the_name_of_a_person_stands_with_every_answer_and_in_the_exported_table
     assert authors["0", "1"] == "matcher"
 
 
+def test_an_answer_that_contradicts_the_others_is_in_the_list_of_those_to_look_at_again(session):
+    answer_next(session, 6)
+    assert not any(row.contradicted for row in session.answers())
+    question = session.question()
+    landmarks = marks(question.i, question.j, by=(30.0, -20.0))
+    assert landmarks
+    give(session, question.i, question.j, "yes", landmarks)
+    contradicted = [(row.i, row.j) for row in session.answers() if row.contradicted]
+    assert contradicted == [(question.i, question.j)]
+
+
 def test_landmarks_that_are_off_are_kept_but_do_not_count(session):
     question = session.question()
     sheet = [

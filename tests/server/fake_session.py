@@ -107,6 +107,7 @@ class FakeSession:
                 landmarks=len(given.landmarks),
                 residual_px=None,
                 rejected=False,
+                contradicted=False,
                 reason=given.reason,
                 seconds=0.0,
             )

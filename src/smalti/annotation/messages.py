@@ -362,6 +362,7 @@ class AnswerRow(Message):
     landmarks: int
     residual_px: float | None  # on the current mosaic
     rejected: bool  # contradicts the others, and is not used
+    contradicted: bool  # contradicts the others, and counts less than half or not at all
     reason: str
     seconds: float
 

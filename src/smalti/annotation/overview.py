@@ -116,7 +116,7 @@ def largest_part(answer_history: AnswerHistory) -> Placed:
 def list_answers(answer_history: AnswerHistory) -> list[AnswerRow]:
     """Return all answers in force, including the chain, in the order in which they were given."""
     loop = answer_history.loop
-    maps, part = loop.mosaic_from_frame, loop.part
+    maps, part, contradicted = loop.mosaic_from_frame, loop.part, _contradicted(loop)
     rows = []
     for entry in answer_history.answers():
         answer, inner = entry.answer, answer_history.inner(entry.answer.pair)
@@ -136,11 +136,25 @@ def list_answers(answer_history: AnswerHistory) -> list[AnswerRow]:
                 landmarks=0 if landmarks is None else len(landmarks),
                 residual_px=residual,
                 rejected=inner in loop.rejected,
+                contradicted=inner in contradicted,
                 reason=answer.reason,
                 seconds=entry.seconds,
             )
         )
     return rows
+
+
+LIGHT = 0.5
+"""Of the full weight: a yes that counts less contradicts the others."""
+
+
+def _contradicted(loop: AnyLoop) -> set[Pair]:
+    """Return the pairs whose yes contradicts the others."""
+    if isinstance(loop, PaperLoop):
+        return set(loop.rejected)
+    estimate = loop.estimate
+    weights = zip(estimate.system.place_of, estimate.noise_model.robust_weights.tolist(), strict=True)
+    return {pair for pair, weight in weights if weight < LIGHT} | set(loop.rejected)
 
 
 def _lens_numbers(lens: Lens) -> LensNumbers | None:

@@ -347,6 +347,8 @@ export interface AnswerRow {
   residual_px: number | null;
   /** contradicts the others, and is not used */
   rejected: boolean;
+  /** contradicts the others, and counts less than half or not at all */
+  contradicted: boolean;
   reason: string;
   seconds: number;
 }

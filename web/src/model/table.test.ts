@@ -10,6 +10,7 @@ const row = (i: number, j: number, also: Partial<AnswerRow> = {}): AnswerRow => 
   verdict: "yes",
   author: "person",
   person: "",
+  contradicted: false,
   landmarks: 4,
   residual_px: 1,
   rejected: false,
@@ -94,6 +95,8 @@ describe("filter", () => {
     expect(pairs(arrange(rows, { ...ALL, verdict: "no" }, FIRST_ORDER))).toEqual([[1, 9]]);
     expect(pairs(arrange(rows, { ...ALL, author: "matcher" }, FIRST_ORDER))).toEqual([[1, 2], [2, 9]]);
     expect(arrange(rows, { verdict: "no", author: "matcher", chain: true }, FIRST_ORDER)).toEqual([]);
+    const doubted = [row(0, 5), row(1, 6, { contradicted: true })];
+    expect(pairs(arrange(doubted, { ...ALL, verdict: "contradicted" }, FIRST_ORDER))).toEqual([[1, 6]]);
   });
 });
 

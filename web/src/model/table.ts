@@ -10,7 +10,7 @@ export interface Order {
 
 /** What the table shows; null for all. */
 export interface Filter {
-  verdict: Verdict | null;
+  verdict: Verdict | "contradicted" | null;
   author: Author | null;
   /** What the matcher said before the first question too. */
   chain: boolean;
@@ -24,7 +24,7 @@ export function arrange(rows: readonly AnswerRow[], filter: Filter, order: Order
   const kept = rows.filter(
     (row) =>
       (filter.chain || !isPreparation(row)) &&
-      (filter.verdict === null || row.verdict === filter.verdict) &&
+      (filter.verdict === null || (filter.verdict === "contradicted" ? row.contradicted : row.verdict === filter.verdict)) &&
       (filter.author === null || row.author === filter.author),
   );
   const sign = order.descending ? -1 : 1;

@@ -15,7 +15,7 @@ export function mountAnswers(host: HTMLElement, app: App): () => void {
   let made = new WeakMap<AnswerRow, HTMLTableRowElement>();
 
   const count = make("span", { class: "count", "aria-live": "polite" });
-  const verdicts = makeSelect<Verdict>("Answer", VERDICTS, (verdict) => refine({ verdict }));
+  const verdicts = makeSelect("Answer", VERDICTS, (verdict) => refine({ verdict }));
   const authors = makeSelect<Author>("By", AUTHORS, (author) => refine({ author }));
   const chain = make("button", { type: "button", "aria-pressed": "false" }, "with chain");
   chain.title = "Also show the answers of the matcher before the first question";
@@ -91,10 +91,11 @@ export function mountAnswers(host: HTMLElement, app: App): () => void {
   };
 }
 
-const VERDICTS: readonly [Verdict, string][] = [
+const VERDICTS: readonly [Verdict | "contradicted", string][] = [
   ["yes", "yes"],
   ["no", "no"],
   ["unsure", "cannot tell"],
+  ["contradicted", "contradicted"],
 ];
 const AUTHORS: readonly [Author, string][] = [
   ["person", "a person"],

@@ -41,7 +41,8 @@ function cellOf(row: AnswerRow, column: Column): (Node | string)[] {
       return [`${row.i} – ${row.j}`];
     case "verdict": {
       const mark = make("span", { class: `said ${row.rejected ? "rejected" : row.verdict}`, title: row.reason || null });
-      mark.textContent = row.rejected ? "rejected" : verdictWords(row.verdict);
+      const doubt = row.contradicted ? ", contradicted" : "";
+      mark.textContent = row.rejected ? "rejected" : `${verdictWords(row.verdict)}${doubt}`;
       return [mark];
     }
     case "author":
