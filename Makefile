@@ -2,8 +2,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CODE := src tests benchmarks examples docs/_hooks hatch_build.py
-# One more than there are cores: many tests wait for programs that they have started.
-WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PAGE := src/smalti/server/page/index.html
 PAGE_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 
@@ -14,7 +12,7 @@ demo: .venv/runtime
 
 test: lint chromium
 	$(BIN)/python hatch_build.py test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 # The page's types are checked by its build.
 lint: .venv/dev $(PAGE)

@@ -6,8 +6,8 @@ import os
 
 import hypothesis
 
-# There are as many workers as cores, or more: further threads would wait for each other, and BLAS does so by spinning.
-# It is read when numpy is imported, by workers and programs that tests start too.
+# There is a worker a core: more threads of theirs would wait for each other, and BLAS does so by spinning. It is read
+# when numpy is imported, by workers and programs that tests start too.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # The same examples every time, however long one takes: the first may have to wait for a kernel to be compiled.
