@@ -82,10 +82,12 @@ def _say_all(entries: Sequence[AnswerEntry], people: int, findings: Findings) ->
     if seconds is not None:
         told += f" An answer took {seconds:.0f} s (median)."
     if landmarks:
+        told += f" They set {count(sum(landmarks), 'landmark')}, {np.median(landmarks):.0f} a yes (median)."
+    residual = _residual_px(entries, findings.links)
+    if residual is not None:
         told += (
-            f" They set {count(sum(landmarks), 'landmark')}, {np.median(landmarks):.0f} a yes (median), with an RMS "
-            f"distance of {say_px(_residual_px(entries, findings.links))} on the final mosaic. The adjustment found "
-            f"them {say_number(findings.outcome.noise.person, 2)} times as noisy as they state."
+            f" On the final mosaic the RMS distance between their landmarks is {say_px(residual)}. The adjustment "
+            f"found them {say_number(findings.outcome.noise.person, 2)} times as noisy as they state."
         )
     return told
 
