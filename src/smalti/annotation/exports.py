@@ -18,12 +18,11 @@ import cv2
 
 from smalti.annotation.finished_mosaic import delivered_files
 from smalti.building.between_frames import place_between
-from smalti.building.delivery import RenderSettings, render
+from smalti.building.delivery import RenderSettings, render, write_landmarks_of
 from smalti.errors import OutputError, UnknownNameError, UsageError
 from smalti.geometry.homographies import family_named
 from smalti.geometry.lens import Lens
 from smalti.interchange.atomic_files import naming
-from smalti.interchange.landmarks_csv import write_landmarks
 from smalti.interchange.transforms_json import FrameTransform, write_transforms
 from smalti.progress import Silence
 from smalti.project.answer_store import FILE_NAME
@@ -94,10 +93,7 @@ def export(name: str, project: Project, placed: Placed) -> tuple[str, bytes | Pa
 
 def export_landmarks(answers: Iterable[AnswerEntry]) -> bytes:
     """Return the landmarks of every yes, including the chain, as CSV."""
-    found = [(entry, entry.answer.landmarks) for entry in answers]
-    records = [landmarks for _, landmarks in found if landmarks is not None]
-    authors = {entry.answer.pair: entry.author_name for entry, _ in found}
-    return _written(lambda path: write_landmarks(path, records, authors))
+    return _written(lambda path: write_landmarks_of(path, list(answers)))
 
 
 def export_transforms(project: Project, placed: Placed) -> bytes:

@@ -32,7 +32,7 @@ from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.lens import Lens
 from smalti.loop_setup import StopReason
 from smalti.paper.paper_loop import PaperLoop
-from smalti.project.entries import Act, FrameEntry, LogEntry, Role
+from smalti.project.entries import LIGHT, Act, FrameEntry, LogEntry, Role
 from smalti.project.project import Project
 from smalti.records import Author, Pair, Verdict
 from smalti.suggestion.predicted_error import LEAST_ERROR_PX, calibration, misfit_px
@@ -142,10 +142,6 @@ def list_answers(answer_history: AnswerHistory) -> list[AnswerRow]:
             )
         )
     return rows
-
-
-LIGHT = 0.5
-"""Of the full weight: a yes that counts less contradicts the others."""
 
 
 def _contradicted(loop: AnyLoop) -> set[Pair]:

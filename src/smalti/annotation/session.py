@@ -51,6 +51,7 @@ HAND_SIGMA = 0.06
 """Standard deviation of where a person lays a frame, in units of the frame (a quarter of width plus height)."""
 
 SMALLEST_DETERMINANT = 1e-6
+"""Of a map that a person may have laid a frame by."""
 
 QueueName = Literal["all", "doubtful"]
 

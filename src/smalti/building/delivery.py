@@ -33,7 +33,7 @@ from smalti.interchange.transforms_json import FrameTransform, write_transforms
 from smalti.loop_setup import StopReason
 from smalti.paper.paper_loop import PaperLoop
 from smalti.progress import Progress
-from smalti.project.entries import LinkState, Placement, Role
+from smalti.project.entries import AnswerEntry, LinkState, Placement, Role
 from smalti.project.facts import DeliveredDigests, Outcome, RasterShape
 from smalti.project.project import Project
 from smalti.project.uncertainty import FinishedMosaics, Uncertainty
@@ -155,10 +155,14 @@ def write_tables(project: Project) -> tuple[Path, Path]:
         lens=project.lens,
     )
     accepted = {link.pair for link in project.links if link.state is LinkState.ACCEPTED}
-    kept = [entry for entry in project.placed_by if entry.answer.pair in accepted]
-    records = [entry.answer.landmarks for entry in kept if entry.answer.landmarks is not None]
-    write_landmarks(tables[1], records, {entry.answer.pair: entry.author_name for entry in kept})
+    write_landmarks_of(tables[1], [entry for entry in project.placed_by if entry.answer.pair in accepted])
     return tables
+
+
+def write_landmarks_of(path: Path, answers: Sequence[AnswerEntry]) -> None:
+    """Write the landmarks of every yes among the answers, with those who gave them."""
+    records = [entry.answer.landmarks for entry in answers if entry.answer.landmarks is not None]
+    write_landmarks(path, records, {entry.answer.pair: entry.author_name for entry in answers})
 
 
 @dataclass(frozen=True, slots=True)

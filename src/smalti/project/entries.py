@@ -108,6 +108,10 @@ class LogEntry:
     answer: AnswerEntry | None
 
 
+LIGHT = 0.5
+"""Of the full weight: a link that counts less contradicts the others."""
+
+
 @dataclass(frozen=True, slots=True)
 class LinkEntry:
     """What the finished mosaic says of a yes."""

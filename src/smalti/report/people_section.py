@@ -14,11 +14,10 @@ from smalti.engine.links import map_in_pixels
 from smalti.geometry.homographies import apply_map
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
-from smalti.project.entries import AnswerEntry, LinkEntry
+from smalti.project.entries import LIGHT, AnswerEntry, LinkEntry
 from smalti.records import Author, Landmarks, Pair, Verdict
 from smalti.report.findings import Findings
 from smalti.report.markup import NOTHING, Column, Markup, count, draw_table, element, say_number, say_px
-from smalti.report.question_sections import LIGHT
 
 NAMELESS = "without a name"
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from smalti.project.database import BACKUP_NAME
-from smalti.project.entries import AnswerEntry, LinkEntry, LinkState, Role
+from smalti.project.entries import LIGHT, AnswerEntry, LinkEntry, LinkState, Role
 from smalti.records import Pair, Verdict
 from smalti.report.findings import Findings
 from smalti.report.markup import (
@@ -45,9 +45,6 @@ STATES = {LinkState.ACCEPTED: "accepted", LinkState.REJECTED: "rejected"}
 
 NOISY = (Role.CHAIN, Role.BRIDGE, Role.CHECK, Role.LOOP, Role.NEAR)
 """Roles of the links whose noise is learned."""
-
-LIGHT = 0.5
-"""Of the full weight: below, a link hardly counts."""
 
 COLUMNS = (
     Column("order", True, "order of the questions"),

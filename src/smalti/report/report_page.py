@@ -35,9 +35,8 @@ def write_report(project: Project, path: Path, *, mosaics: Sequence[Path], views
     header = draw_header(findings, path, project.folder, mosaics)
     people = draw_people(findings)
     sections = [draw_questions(findings), people, draw_placements(findings), draw_background(findings)]
-    links = {"asked": "Questions", "people": "People", "frames": "Frames", "made": "How it was made"}
-    if not people:
-        del links["people"]
+    own = {"people": "People"} if people else {}
+    links = {"asked": "Questions", **own, "frames": "Frames", "made": "How it was made"}
     if findings.parts:
         views = make_views(project, findings) if views is None else views
         sections = [draw_mosaics(findings, path, mosaics, views), draw_drift(findings), *sections]

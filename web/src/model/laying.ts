@@ -6,11 +6,11 @@ import type { Landmark } from "./messages";
 import { boxOf, isInside, momentsOf } from "./polygon";
 import { Relation } from "./relation";
 
-/** Landmarks of a frame laid by hand, each way: as many as tell a similarity with some to spare. */
-const EACH_WAY = 2;
-
-/** Where they lie, as shares of the box of what both frames show, from its middle. */
+/** How far from the middle of what both frames show landmarks lie, as a share of its box. */
 const SPREAD = 0.35;
+
+/** The corners towards which they lie. */
+const CORNERS = [[-1, -1], [1, -1], [-1, 1], [1, 1]] as const;
 
 /** Return the map that turns by an angle, in radians, and scales about a centre. */
 export function turnAbout(centre: Point, angle: number, scale = 1): Affine {
@@ -40,9 +40,9 @@ export function landmarksOf(relation: Relation): Landmark[] {
   const region = momentsOf(overlap);
   if (region === null) return [];
   const { least, most } = boxOf(overlap);
-  const reach = scaled(subtract(most, least), (2 * SPREAD) / (EACH_WAY - 1 || 1));
-  const steps = Array.from({ length: EACH_WAY }, (_, step) => step - (EACH_WAY - 1) / 2);
-  return steps.flatMap((y) => steps.map((x) => ({ x: x * reach.x, y: y * reach.y }))).flatMap((offset) => {
+  const reach = scaled(subtract(most, least), SPREAD);
+  return CORNERS.flatMap(([right, down]) => {
+    const offset = { x: right * reach.x, y: down * reach.y };
     // Nearer to the middle where the corner of the box is outside of what both show.
     for (let share = 1; share > 0.1; share *= 0.7) {
       const j = add(region.centre, scaled(offset, share));
