@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from smalti.annotation.known_pairs import Measures
 from smalti.annotation.messages import Queue
 from smalti.cli import annotate_command as command
 from smalti.cli.main import main
@@ -127,6 +128,8 @@ def test_others_need_the_token_that_is_printed(prepared, tmp_path):
         (["--port", "70000", "nowhere.mp4"], "--port 70000", 2),
         (["--host", "192.0.2.1", "nowhere.mp4"], "--host 192.0.2.1: is not an address of this machine", 2),
         (["--queue", "some", "nowhere.mp4"], "--queue", 2),
+        (["--known-share", "0.9", "nowhere.mp4"], "--known-share 0.9", 2),
+        (["--known-share", "0.1", "--method", "paper", "nowhere.mp4"], "--known-share is not for --method paper", 2),
         ([], "INPUT", 2),
     ],
 )
@@ -202,6 +205,7 @@ def test_the_options_reach_the_session(any_page, monkeypatch, capfd):
     monkeypatch.setattr(serving.Session, "prepare", opening)
     frames = ["--every", "2", "--start", "3", "--end", "9", "--max-size", "80", "--mask", "none"]
     words = ["-o", "out", "--queue", "doubtful", "--target-px", "2", "--source", "there"]
+    words += ["--known-share", "0", "--check-landmarks"]
     words += ["--method", "paper", "--family", "similarity", "--reference", "7"]
     assert main(["annotate", "-q", "--no-browser", *frames, *words, "a.png", "b.png"]) == 0
     settings, source = given["settings"], given["settings"].source
@@ -209,6 +213,7 @@ def test_the_options_reach_the_session(any_page, monkeypatch, capfd):
     assert (settings.mask, settings.target_px) == ("none", 2.0)
     assert (settings.method, settings.family, settings.reference) == ("paper", "similarity", "7")
     assert (given["queue"], given["moved_to"]) == (Queue.DOUBTFUL, Path("there"))
+    assert given["measures"] == Measures(0.0, check_landmarks=True)
     assert (given["location"], given["folder"]) == (["a.png", "b.png"], Path("out"))
 
 

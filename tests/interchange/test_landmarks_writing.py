@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from smalti.errors import OutputError
-from smalti.interchange.landmarks_csv import read_landmarks, write_landmarks
+from smalti.interchange.landmarks_csv import LeftOutRecord, read_landmarks, write_landmarks
 from smalti.records import Landmarks, Pair
 
 
@@ -79,3 +79,18 @@ def test_names_of_all_kinds_stand_in_a_table_that_can_be_read(file, name):
     with file.open(newline="", encoding="utf-8") as text:
         assert [row["author"] for row in csv.DictReader(text)] == [name.replace("\n", " ")] * 2
     assert len(read_landmarks(file)[0]) == 2
+
+
+def test_left_out_landmarks_are_written_with_their_errors_and_never_read_as_landmarks(tmp_path):
+    used = Landmarks(Pair(0, 1), np.ones((2, 2)), np.zeros((2, 2)), 1.5)
+    left_out = Landmarks(Pair(0, 1), np.full((2, 2), 9.0), np.zeros((2, 2)), 0.5)
+    path = tmp_path / "landmarks.csv"
+    write_landmarks(path, [used], {Pair(0, 1): "Ann"}, [LeftOutRecord(left_out, ((3.25, 2.0), (None, None)))])
+    assert path.read_text().splitlines() == [
+        "frame_i,frame_j,x_i,y_i,x_j,y_j,sigma_px,author,use,error_px,predicted_px",
+        *["0,1,1.000,1.000,0.000,0.000,1.5,Ann,link,,"] * 2,
+        "0,1,9.000,9.000,0.000,0.000,0.5,Ann,check,3.250,2.000",
+        "0,1,9.000,9.000,0.000,0.000,0.5,Ann,check,,",
+    ]
+    [read] = read_landmarks(path)
+    assert read.points_i.tolist() == used.points_i.tolist()

@@ -11,9 +11,10 @@ import pytest
 
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
-from smalti.project.entries import AnswerEntry, Role
+from smalti.project.entries import Act, AnswerEntry, History, LogEntry, Role
+from smalti.project.facts import LeftOutPlaces
 from smalti.records import Answer, Author, Landmarks, Pair
-from smalti.report.people_section import agreements
+from smalti.report.people_section import compare_people
 from tests.report.projects import make_project, report_of
 
 OUTLINE = Outline.of_pixels(320, 240)
@@ -59,17 +60,50 @@ def test_every_person_has_a_row_and_all_together_a_sentence(tmp_path):
     assert rows[2][-1] == "–"
     assert "3 people gave 4 answers between 2026-11-02 09:30 and 2026-11-03 09:30 (UTC)" in section.text
     assert "1 yes, 2 no, 1 cannot tell. An answer took 20 s (median). They set 5 landmarks" in section.text
-    assert "No pair was answered twice" in section.text
+    assert "No pair was answered by two people" in section.text
 
 
-def test_answers_on_the_same_pair_are_compared():
-    given = [
+def compared(*entries):
+    log = (LogEntry(place, Act.GIVE, entry.answer.pair, entry) for place, entry in enumerate(entries, 1))
+    return compare_people(History.of(log), OUTLINE, Lens(OUTLINE))
+
+
+def test_answers_of_different_people_on_the_same_pair_are_compared():
+    found = compared(
         said((0, 5), person="Ann"),
         said((0, 5), person="Ben", off=(3.0, 4.0)),
         said((0, 5), "no", person="Zoe"),
         said((1, 5), "no"),
-    ]
-    found = agreements(given, OUTLINE, Lens(OUTLINE))
+    ).agreements
     assert [one.is_same for one in found] == [True, False, False]
     assert found[0].distance_px == pytest.approx(5.0, rel=1e-3)
     assert [one.distance_px for one in found[1:]] == [None, None]
+
+
+def test_a_correction_of_the_own_answer_is_no_disagreement():
+    found = compared(said((0, 5), "no", person="Ann"), said((0, 5), person="Ann"), said((0, 5), person="Ben"))
+    assert (found.corrections, [one.is_same for one in found.agreements]) == (1, [True])
+
+
+def test_known_pairs_and_left_out_landmarks_are_in_the_report_the_numbers_and_the_paragraph(tmp_path):
+    known = said((0, 5), person="Ben")
+    control = replace(
+        said((0, 5), off=(1.0, 0.0)), role=Role.CONTROL, details=json.dumps({"person": "Ann", "known": "yes"})
+    )
+    with make_project(tmp_path) as project:
+        for entry in (known, control):
+            project.store.keep_answer(entry)
+        place = project.store.revision - 1
+        project.store.keep_fact(LeftOutPlaces(((place, 0, 3.0, 2.5), (place, 1, 4.0, 2.5))))
+        after = replace(project.outcome, finished_after=project.store.revision)
+        project.store.keep_result(project.placements, project.links, after)
+        page, info = report_of(project), project.info()
+    [ann, ben] = page.rows("Pairs with known answers, and left-out landmarks")
+    assert (ann["person"], ann["known yes"], ann["known no"], ann["left out"]) == ("Ann", "1 of 1", "–", "0")
+    assert (ben["known yes"], ben["left out"], ben["RMS px"], ben["predicted px"]) == ("–", "2", "3.54", "2.50")
+    told = page.part("methods").text
+    assert "Ann: 1 of 1 pair with a known answer were answered right (95 % interval 21 to 100 %), landmark σ" in told
+    assert "The error at 2 left-out landmarks is 3.54 px RMS, 3.50 px median" in told
+    assert "predicted for these places was 2.50 px RMS" in told
+    assert [one["person"] for one in info.as_json()["people"]] == ["Ann", "Ben"]
+    assert info.left_out_landmarks.landmarks == 2

@@ -56,7 +56,7 @@ class FakeSession:
         self._note("state")
         return State(revision=self.revision, stage=Stage.ASKING, name="fake", source="fake.mp4", queue=Queue.ALL)
 
-    def question(self, page=""):
+    def question(self, page="", person=None):
         return self.look(0, 1) if self.revision < 3 else None
 
     def leave(self, page):
@@ -86,7 +86,7 @@ class FakeSession:
     def propose(self, i, j):
         return Proposal(i=i, j=j, verdict="no", landmarks=[], reason="few matches", sure=True)
 
-    def forecast(self, i, j):
+    def forecast(self, i, j, page=""):
         return Forecast(revision=self.revision, i=i, j=j, now_px=3.0, after_yes_px=2.0, more=None)
 
     def mosaic(self):

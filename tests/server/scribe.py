@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,6 +27,7 @@ class Memory:
 
     revision: int
     answers: dict = field(default_factory=dict)  # (i, j) -> (verdict, reason)
+    controls: frozenset = frozenset()  # (i, j, person) of known pairs
     done: tuple = ()
     undone: tuple = ()
 
@@ -36,18 +37,21 @@ class Memory:
         if path == "/api/undo":
             if not self.done:
                 return self
-            return self._next(self.done[-1], self.done[:-1], (*self.undone, self.answers))
+            return self._next(*self.done[-1], self.done[:-1], (*self.undone, (self.answers, self.controls)))
         if path == "/api/redo":
             if not self.undone:
                 return self
-            return self._next(self.undone[-1], (*self.done, self.answers), self.undone[:-1])
+            return self._next(*self.undone[-1], (*self.done, (self.answers, self.controls)), self.undone[:-1])
+        done = (*self.done, (self.answers, self.controls))
+        if body.get("is_known"):
+            return self._next(self.answers, self.controls | {(body["i"], body["j"], body["person"])}, done, ())
         answers = {pair: given for pair, given in self.answers.items() if pair != (body["i"], body["j"])}
         if path == "/api/answers":
             answers[body["i"], body["j"]] = body["verdict"], body["reason"]
-        return self._next(answers, (*self.done, self.answers), ())
+        return self._next(answers, self.controls, done, ())
 
-    def _next(self, answers, done, undone):
-        return replace(self, revision=self.revision + 1, answers=answers, done=done, undone=undone)
+    def _next(self, answers, controls, done, undone):
+        return Memory(self.revision + 1, answers, controls, done, undone)
 
 
 class Wire:
@@ -108,7 +112,7 @@ class Scribe:
 
     def _choose(self):
         seen = {"seen_revision": self.memory.revision}
-        kind = self._rng.choice(["no", "unsure", "yes", "change", "undo", "redo", "removal"])
+        kind = self._rng.choice(["no", "unsure", "yes", "change", "undo", "redo", "removal", "known"])
         known = sorted(self.memory.answers)
         if kind in ("undo", "redo"):
             return f"/api/{kind}", seen
@@ -116,10 +120,12 @@ class Scribe:
             i, j = known[self._rng.integers(len(known))]
             return "/api/answers/removal", {"i": i, "j": j, **seen}
         i, j = known[self._rng.integers(len(known))] if kind == "change" and known else self._pair()
-        landmarks = self._landmarks(i, j) if kind in ("yes", "change") else []
+        landmarks = self._landmarks(i, j) if kind in ("yes", "change", "known") else []
         verdict = "yes" if landmarks else "unsure" if kind == "unsure" else "no"
         reason = f"act {self._rng.integers(2**32)}"
         body = {"i": i, "j": j, "verdict": verdict, "landmarks": landmarks, "reason": reason, "seconds": 1.5}
+        if kind == "known":  # a new name every time: who answers the same pair again says nothing new
+            body |= {"is_known": True, "person": f"person {self._rng.integers(2**32)}"}
         return "/api/answers", {**body, **seen}
 
     def _pair(self):

@@ -62,6 +62,10 @@ def test_195_kills_at_random_moments_lose_nothing(prepared, nursery, tmp_path):
                 scribe.act(wire)
         assert not is_compared or (tmp_path / str(kill)).exists()
         unfinished += scribe.pending is not None
+    with Project.open(folder) as project:
+        kept = project.store.history().controls
+        assert {(one.answer.pair.i, one.answer.pair.j, one.person) for one in kept} == scribe.memory.controls
+        assert len(kept) > 5
     # It was what it claims to be: many answers, most kills in the middle of one, some while it prepared.
     assert scribe.acknowledged > KILLS
     assert unfinished > KILLS / 2

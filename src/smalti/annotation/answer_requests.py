@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from smalti.annotation import messages as say
 from smalti.annotation.contradiction import find_contradiction, in_words
-from smalti.annotation.landmark_messages import read_answer, read_landmarks, write_given
+from smalti.annotation.landmark_messages import (
+    leave_last_out,
+    person_named,
+    read_answer,
+    read_landmarks,
+    write_given,
+)
 from smalti.annotation.open_session import OpenSession
 from smalti.annotation.overview import describe_act, describe_answer, say_learned
 from smalti.errors import ChangedMeanwhileError, LandmarkError
-from smalti.project.entries import AnswerEntry
-from smalti.records import Answer, Author, Pair
+from smalti.project.entries import AnswerEntry, Role
+from smalti.records import Answer, Author, Pair, Verdict
 
 
 class AnswerRequests(OpenSession):
@@ -31,6 +37,11 @@ class AnswerRequests(OpenSession):
         pair = Pair(request.i, request.j)
         with self._engine_first():
             self._answer_history.inner(pair)
+            self._people[page] = person_named(request.person)
+            if request.is_known:
+                return self._keep_known(request, page)
+            if self._measures.check_landmarks:
+                request = request.model_copy(update={"landmarks": leave_last_out(request.landmarks)})
             entry = read_answer(request, self._answer_history.role_of(pair), self._answer_history.loop)
             return self._keep(entry, request.seen_revision, page)
 
@@ -81,10 +92,13 @@ class AnswerRequests(OpenSession):
         with self._engine_first():
             inner, loop = self._answer_history.inner(pair), self._answer_history.loop
             try:
-                landmarks = read_landmarks(pair, request.landmarks, loop)
+                leaves_out = self._measures.check_landmarks and not request.is_known
+                sheet = leave_last_out(request.landmarks) if leaves_out else request.landmarks
+                landmarks = read_landmarks(pair, sheet, loop)
             except LandmarkError as error:
                 return say.Checked(problem=str(error), contradiction=None)
-            if loop.is_settled(inner):
+            # What the mosaic says of a known pair would give its answer away.
+            if request.is_known or loop.is_settled(inner):
                 return say.Checked(problem=None, contradiction=None)
             answer = Answer.yes(landmarks.of_pair(inner), author=Author.PERSON)
             after = loop.record(answer)
@@ -100,6 +114,18 @@ class AnswerRequests(OpenSession):
         self.project.store.keep_answer(entry, seen_revision=seen_revision)
         self._answer_history.take_up(self._precomputation.states)
         return self._outcome(describe_answer(entry.answer.pair, entry.answer.verdict), entry, page)
+
+    def _keep_known(self, request: say.GiveAnswer, page: str) -> say.Outcome:
+        """Write an answer to a known pair to disk, beside the one that is known; the mosaic stays as it is."""
+        history, pair = self._answer_history.history, Pair(request.i, request.j)
+        before = history.answer_of(pair)
+        is_yes = before is not None and before.answer.landmarks is not None
+        entry = read_answer(request, Role.CONTROL, self._answer_history.loop, Verdict.YES if is_yes else Verdict.NO)
+        # A page that lost the connection sends its answer again.
+        if not any(one.answer.pair == pair and one.person == entry.person for one in history.controls):
+            self.project.store.keep_answer(entry)
+            self._answer_history.take_up()
+        return self._outcome(describe_answer(pair, entry.answer.verdict), page=page)
 
     def _outcome(self, done: str, given: AnswerEntry | None = None, page: str = "") -> say.Outcome:
         """Continue after a change that is on disk."""

@@ -28,6 +28,7 @@ from smalti.progress import Silence
 from smalti.project.answer_store import FILE_NAME
 from smalti.project.database import BACKUP_NAME
 from smalti.project.entries import AnswerEntry, Placement
+from smalti.project.facts import LeftOutPlaces
 from smalti.project.project import Project
 from smalti.records import Homographies
 from smalti.rendering.mosaic import Mosaic
@@ -77,7 +78,7 @@ class Placed:
 def export(name: str, project: Project, placed: Placed) -> tuple[str, bytes | Path]:
     """Return media type and content of an export by name. A path is a file that the caller deletes."""
     exports: dict[str, tuple[str, Callable[[], bytes | Path]]] = {
-        "landmarks.csv": ("text/csv", lambda: export_landmarks(project.answers)),
+        "landmarks.csv": ("text/csv", lambda: export_landmarks(project.answers, project.store.fact(LeftOutPlaces))),
         "transforms.json": ("application/json", lambda: export_transforms(project, with_between(project, placed))),
         "preview.png": ("image/png", lambda: export_preview(project, placed)),
         **{
@@ -91,9 +92,9 @@ def export(name: str, project: Project, placed: Placed) -> tuple[str, bytes | Pa
     return media_type, make()
 
 
-def export_landmarks(answers: Iterable[AnswerEntry]) -> bytes:
-    """Return the landmarks of every yes, including the chain, as CSV."""
-    return _written(lambda path: write_landmarks_of(path, list(answers)))
+def export_landmarks(answers: Iterable[AnswerEntry], errors: LeftOutPlaces | None = None) -> bytes:
+    """Return the landmarks of every yes, including the chain, as CSV; `errors` are those of left-out landmarks."""
+    return _written(lambda path: write_landmarks_of(path, list(answers), errors))
 
 
 def export_transforms(project: Project, placed: Placed) -> bytes:
@@ -212,7 +213,11 @@ def _fill(archive: ZipFile, project: Project) -> None:
     for path in sorted(path for pattern in RESULTS for path in folder.glob(pattern)):
         add(path)
     if not (folder / "landmarks.csv").exists():
-        archive.writestr(f"{folder.name}/landmarks.csv", export_landmarks(project.answers), ZIP_DEFLATED)
+        archive.writestr(
+            f"{folder.name}/landmarks.csv",
+            export_landmarks(project.answers, project.store.fact(LeftOutPlaces)),
+            ZIP_DEFLATED,
+        )
     archive.writestr(f"{folder.name}/README.txt", _introduce(project, folder.name), ZIP_DEFLATED)
 
 

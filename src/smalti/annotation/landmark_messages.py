@@ -19,6 +19,9 @@ from smalti.registration.snapping import snap
 SIGMA_PX = {Origin.CLICKED: 1.5, Origin.SNAPPED: 0.5, Origin.MATCHED: 1.0, Origin.ALIGNED: 1.0, Origin.LAID: 3.0}
 """Standard deviation of a landmark, unless it has its own."""
 
+FEWEST_TO_CHECK = 4
+"""With so many landmarks, one of them can be left out: three still give a map."""
+
 MOST_SHOWN = 24
 """Landmarks of a matcher that the page shows, spread over the overlap."""
 
@@ -36,11 +39,12 @@ class _Details(Message):
 
     landmarks: tuple[Landmark, ...] = ()
     person: str = ""
+    known: Verdict | None = None  # of a pair that was asked to measure the person
 
 
 def read_landmarks(pair: Pair, sheet: list[Landmark], loop: AnyLoop) -> Landmarks:
     """Return the active landmarks, at least one. Refuse landmarks that no camera can produce."""
-    active = [landmark for landmark in sheet if landmark.active]
+    active = [landmark for landmark in sheet if landmark.active and not landmark.check]
     landmarks = Landmarks(
         pair,
         np.array([(landmark.x_i, landmark.y_i) for landmark in active]).reshape(-1, 2),
@@ -59,14 +63,44 @@ def read_landmarks(pair: Pair, sheet: list[Landmark], loop: AnyLoop) -> Landmark
     return landmarks
 
 
-def read_answer(request: GiveAnswer, role: Role, loop: AnyLoop) -> AnswerEntry:
-    """Return a person's answer as the log stores it. Inactive landmarks are kept in the details."""
+def read_answer(request: GiveAnswer, role: Role, loop: AnyLoop, known: Verdict | None = None) -> AnswerEntry:
+    """Return a person's answer as the log stores it. Inactive landmarks are kept in the details.
+
+    `known` is what is known of a pair that was asked to measure the person.
+    """
     pair = Pair(request.i, request.j)
     landmarks = read_landmarks(pair, request.landmarks, loop) if request.verdict is Verdict.YES else None
     answer = Answer(pair, request.verdict, landmarks, request.reason, Author.PERSON)
-    kept = _Details(landmarks=tuple(request.landmarks), person=" ".join(request.person.split()))
-    details = kept.model_dump_json() if kept.landmarks or kept.person else ""
+    kept = _Details(
+        landmarks=tuple(map(_with_sigma, request.landmarks)), person=person_named(request.person), known=known
+    )
+    details = kept.model_dump_json(exclude_defaults=True) if kept != _Details() else ""
     return AnswerEntry(answer, role, request.seconds, details)
+
+
+def person_named(name: str) -> str:
+    """Return a person's name without needless spaces."""
+    return " ".join(name.split())
+
+
+def leave_last_out(sheet: list[Landmark]) -> list[Landmark]:
+    """Return landmarks with the last that a person has set for checking only, if four or more are active.
+
+    Nothing changes where the person has chosen one. Landmarks of the matcher say nothing about a person.
+    """
+    own = [n for n, one in enumerate(sheet) if one.active and one.origin in (Origin.CLICKED, Origin.SNAPPED)]
+    if not own or sum(one.active for one in sheet) < FEWEST_TO_CHECK or any(one.check for one in sheet):
+        return sheet
+    left_out = sheet[own[-1]].model_copy(update={"active": False, "check": True})
+    return [*sheet[: own[-1]], left_out, *sheet[own[-1] + 1 :]]
+
+
+def _with_sigma(landmark: Landmark) -> Landmark:
+    """Return a landmark that is left out with its standard deviation, which is compared with the mosaic later."""
+    if not landmark.check:
+        return landmark
+    sigma_px = landmark.sigma_px or SIGMA_PX[landmark.origin]
+    return landmark.model_copy(update={"active": False, "sigma_px": sigma_px})
 
 
 def write_given(entry: AnswerEntry) -> Given:

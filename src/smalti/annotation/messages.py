@@ -18,6 +18,7 @@ FrameNumber = Annotated[int, Field(ge=0, le=10**9)]
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6)]
 Revision = Annotated[int, Field(ge=0, le=2**53)]
 Map = Annotated[list[Coordinate], Field(min_length=6, max_length=6)]
+PersonName = Annotated[str, Field(max_length=80)]
 MOST_LANDMARKS = 1000
 
 
@@ -46,6 +47,7 @@ class Landmark(Message):
     y_j: Coordinate
     origin: Origin = Origin.CLICKED
     active: bool = True
+    check: bool = False  # left out of the link to be compared with the mosaic; then it is not active either
     sigma_px: Annotated[float, Field(gt=0, le=1e3)] | None = None  # None: as usual for its origin
 
 
@@ -61,7 +63,8 @@ class GiveAnswer(Message):
     landmarks: Annotated[list[Landmark], Field(max_length=MOST_LANDMARKS)] = []
     reason: Annotated[str, Field(max_length=1000)] = ""
     seconds: Annotated[float, Field(ge=0, le=1e6)] = 0.0
-    person: Annotated[str, Field(max_length=80)] = ""  # who gives it
+    person: PersonName = ""  # who gives it
+    is_known: bool = False  # as in the question
     seen_revision: Revision
 
 
@@ -85,6 +88,7 @@ class CheckLandmarks(Message):
     i: FrameNumber
     j: FrameNumber
     landmarks: Annotated[list[Landmark], Field(max_length=MOST_LANDMARKS)]
+    is_known: bool = False  # as in the question
 
 
 class Side(StrEnum):
@@ -188,6 +192,17 @@ class Sheets(Message):
     height: int
 
 
+class MeasuredPerson(Message):
+    """What pairs with known answers say of a person."""
+
+    person: str
+    known: int  # pairs answered yes or no
+    right: int  # of these
+    unsure: int  # answered "cannot tell"
+    sigma_px: float | None  # of a coordinate of their landmarks; None without a yes
+    sigma_uncertainty_px: float | None
+
+
 class LensNumbers(Message):
     """The lens: `Lens.undistort` maps a distorted pixel to x (1 + k1|x|² + k2|x|⁴)."""
 
@@ -225,6 +240,7 @@ class State(Message):
     finished: bool = False  # the mosaic in the folder has all answers so far
     folder: str = ""
     sheets: Sheets | None = None
+    people: list[MeasuredPerson] = []
     lens: LensNumbers | None = None  # None without distortion
     masked: bool = False  # only part of each frame is valid: see /api/mask.png
 
@@ -268,6 +284,7 @@ class Question(Message):
     covariance: list[float]  # (8, 8), of the entries of E, units of the frame: i_from_j ← i_from_j exp(E)
     noise: float  # of people's landmarks so far, relative to the usual noise
     answer: Given | None
+    is_known: bool = False  # asked to measure the person, who is not told
 
 
 class Proposal(Message):

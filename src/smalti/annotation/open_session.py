@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from smalti.annotation import messages as say
 from smalti.annotation.answer_history import AnswerHistory
 from smalti.annotation.auto_answer import AutoAnswerer
-from smalti.annotation.landmark_messages import write_given
+from smalti.annotation.known_pairs import KnownPair, KnownPairs, Measures
+from smalti.annotation.landmark_messages import person_named, write_given
 from smalti.annotation.leases import Leases
 from smalti.annotation.opening import Opened
-from smalti.annotation.overview import describe_state, make_question
+from smalti.annotation.overview import describe_people, describe_state, make_question
 from smalti.annotation.page_pictures import Pictures
 from smalti.annotation.pair_maps import PairMatrix
 from smalti.annotation.precompute import Precomputation
@@ -20,12 +21,19 @@ from smalti.progress import Progress
 from smalti.project.entries import Role
 from smalti.records import Pair
 
+NOT_MEASURED = Measures()
+
 
 class OpenSession:
     """A session once it is open: its state and its next question."""
 
     def __init__(
-        self, opened: Opened, queue: say.Queue, progress: Progress, on_change: Callable[[], None] | None = None
+        self,
+        opened: Opened,
+        queue: say.Queue,
+        progress: Progress,
+        on_change: Callable[[], None] | None = None,
+        measures: Measures = NOT_MEASURED,
     ) -> None:
         """Go to the state of the stored answers. `on_change` is called whenever the state has changed."""
         self.project = opened.project
@@ -41,6 +49,10 @@ class OpenSession:
         preparation = opened.preparation
         self._auto_answerer = AutoAnswerer(preparation.agent, preparation.by_pixels, self._answer_history, self._engine)
         self._leases = Leases()
+        self._measures = measures
+        self._known_pairs = KnownPairs(measures.known_share, opened.settings.seed)
+        self._people: dict[str, str] = {}  # who answers in each page
+        self._measured: tuple[int, list[say.MeasuredPerson]] | None = None  # of the latest revision
         self._precomputation = Precomputation(self._engine, self._prefetch, self._on_change)
         # Compute what the first page will ask for.
         _ = self._answer_history.loop.best
@@ -75,22 +87,32 @@ class OpenSession:
                 working=working if auto_answerer.is_working else None,
                 stop=auto_answerer.stopped,
                 sheets=self._pictures.sheets,
+                people=self._measured_people(),
             )
 
-    def question(self, page: str = "") -> say.Question | None:
+    def question(self, page: str = "", person: str | None = None) -> say.Question | None:
         """Return the question with the largest expected gain for its cost, about the frames `i` and `j`.
 
         Several pages are asked different questions. In the queue of doubtful pairs it is the one about which the
         matcher could not tell just now. None while the matcher is at work, or where no question is left.
+
+        A share of the questions may be about known pairs, other ones for every `person`; None: as last in this page.
         """
         with self._engine_first():
+            if person is not None:
+                self._people[page] = person_named(person)
             inner = None if self._auto_answerer.is_working else self._asked_pair(page)
+            known = None if inner is None else self._known_pair(page)
+            if known is not None:
+                self._leases.take(page, None)
+                return self._ask_known(known)
             self._leases.take(page, inner)
             return None if inner is None else self._ask(inner, page)
 
     def leave(self, page: str) -> None:
         """Give the question of a page that was closed back."""
         self._leases.take(page, None)
+        self._people.pop(page, None)
 
     def look(self, i: int, j: int, page: str = "") -> say.Question:
         """Return any pair as a question."""
@@ -133,6 +155,28 @@ class OpenSession:
             revision=self.revision,
             suggested=inner == self._asked_pair(page),
             answer=given,
+        )
+
+    def _measured_people(self) -> list[say.MeasuredPerson]:
+        if self._measured is None or self._measured[0] != self.revision:
+            self._measured = self.revision, describe_people(self._answer_history, self.project)
+        return self._measured[1]
+
+    def _known_pair(self, page: str) -> KnownPair | None:
+        return self._known_pairs.next(self._answer_history, self._people.get(page, ""))
+
+    def _ask_known(self, known: KnownPair) -> say.Question:
+        """Return a known pair as a question like any other, without its answer."""
+        answer_history = self._answer_history
+        return make_question(
+            known.before,
+            known.pair,
+            answer_history.numbers,
+            answer_history.frames,
+            revision=self.revision,
+            suggested=True,
+            answer=None,
+            is_known=True,
         )
 
     def _go_to_next(self, *, matcher_first: bool = True) -> None:

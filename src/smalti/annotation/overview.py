@@ -17,6 +17,7 @@ from smalti.annotation.messages import (
     Given,
     LensNumbers,
     LiveMosaic,
+    MeasuredPerson,
     Progress,
     Question,
     Queue,
@@ -24,15 +25,24 @@ from smalti.annotation.messages import (
     Stage,
     State,
 )
-from smalti.annotation.session_state import AnyLoop, accepted_of, expect, references_of, sigma_px_of
+from smalti.annotation.session_state import (
+    AnyLoop,
+    accepted_of,
+    contradicted_of,
+    expect,
+    references_of,
+    sigma_px_of,
+)
 from smalti.building.build_results import family_of, residual_px
 from smalti.engine.link_confirmation import unconfirmed_frames
-from smalti.engine.variance_components import CHAIN
+from smalti.engine.variance_components import CHAIN, MATCHER, PERSON
 from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.lens import Lens
 from smalti.loop_setup import StopReason
 from smalti.paper.paper_loop import PaperLoop
-from smalti.project.entries import LIGHT, Act, FrameEntry, LogEntry, Role
+from smalti.project.entries import Act, FrameEntry, LogEntry, Role
+from smalti.project.facts import Noise
+from smalti.project.people import measure_people
 from smalti.project.project import Project
 from smalti.records import Author, Pair, Verdict
 from smalti.suggestion.predicted_error import LEAST_ERROR_PX, calibration, misfit_px
@@ -47,6 +57,7 @@ def describe_state(
     working: Progress | None,
     stop: StopReason | None,
     sheets: Sheets,
+    people: list[MeasuredPerson],
 ) -> State:
     """Return the numbers.
 
@@ -79,9 +90,36 @@ def describe_state(
         finished=project.is_finished,
         folder=str(project.folder),
         sheets=sheets,
+        people=people,
         lens=_lens_numbers(loop.lens),
         masked=project.mask is not None,
     )
+
+
+def describe_people(answer_history: AnswerHistory, project: Project) -> list[MeasuredPerson]:
+    """Return what was measured of every person at pairs with known answers."""
+    history = answer_history.history
+    if not history.controls:
+        return []
+    measured = measure_people(history, project.outline, answer_history.loop.lens, noise=_noise_of(answer_history.loop))
+    return [
+        MeasuredPerson(
+            person=one.person,
+            known=one.known_yes.of + one.known_no.of,
+            right=one.known_yes.right + one.known_no.right,
+            unsure=one.unsure,
+            sigma_px=None if one.sigma is None else one.sigma.px,
+            sigma_uncertainty_px=None if one.sigma is None else one.sigma.uncertainty_px,
+        )
+        for one in measured
+    ]
+
+
+def _noise_of(loop: AnyLoop) -> Noise | None:
+    if isinstance(loop, PaperLoop):
+        return None
+    noise = loop.estimate.noise_model.noise
+    return Noise(float(noise[CHAIN]), float(noise[MATCHER]), float(noise[PERSON]))
 
 
 def describe_mosaic(answer_history: AnswerHistory) -> LiveMosaic:
@@ -116,7 +154,7 @@ def largest_part(answer_history: AnswerHistory) -> Placed:
 def list_answers(answer_history: AnswerHistory) -> list[AnswerRow]:
     """Return all answers in force, including the chain, in the order in which they were given."""
     loop = answer_history.loop
-    maps, part, contradicted = loop.mosaic_from_frame, loop.part, _contradicted(loop)
+    maps, part, contradicted = loop.mosaic_from_frame, loop.part, contradicted_of(loop)
     rows = []
     for entry in answer_history.answers():
         answer, inner = entry.answer, answer_history.inner(entry.answer.pair)
@@ -144,15 +182,6 @@ def list_answers(answer_history: AnswerHistory) -> list[AnswerRow]:
     return rows
 
 
-def _contradicted(loop: AnyLoop) -> set[Pair]:
-    """Return the pairs whose yes contradicts the others."""
-    if isinstance(loop, PaperLoop):
-        return set(loop.rejected)
-    estimate = loop.estimate
-    weights = zip(estimate.system.place_of, estimate.noise_model.robust_weights.tolist(), strict=True)
-    return {pair for pair, weight in weights if weight < LIGHT} | set(loop.rejected)
-
-
 def _lens_numbers(lens: Lens) -> LensNumbers | None:
     if lens.is_undistorted:
         return None
@@ -177,6 +206,7 @@ def make_question(
     revision: int,
     suggested: bool,
     answer: Given | None,
+    is_known: bool = False,
 ) -> Question:
     """Return what the page needs to ask about a pair. The pair has engine numbers."""
     reasons = loop.likely(pair).reasons
@@ -198,6 +228,7 @@ def make_question(
         covariance=expected.covariance.ravel().tolist(),
         noise=expected.noise,
         answer=answer,
+        is_known=is_known,
     )
 
 

@@ -9,6 +9,8 @@ from typing import Literal, Self
 from smalti.agents.matcher import Matcher
 from smalti.annotation import messages as say
 from smalti.annotation.answer_requests import AnswerRequests
+from smalti.annotation.known_pairs import Measures
+from smalti.annotation.open_session import NOT_MEASURED
 from smalti.annotation.opening import open_project
 from smalti.annotation.view_requests import ViewRequests
 from smalti.building.build import Location
@@ -47,6 +49,8 @@ class Session(AnswerRequests, ViewRequests):
         family: FamilyName = "projective",
         reference: int | str = "auto",
         target_px: float | None = None,
+        known_share: float = 0.0,
+        check_landmarks: bool = False,
         keyframes: str | float = "auto",
         seed: int = 0,
         moved_to: str | Path | None = None,
@@ -62,6 +66,10 @@ class Session(AnswerRequests, ViewRequests):
             queue: `"doubtful"` asks only about the pairs of which the matcher is not sure; it answers the others.
             matcher: see `smalti.build`, as for all arguments up to `seed`. A project's frames are chosen already:
                 leave `every`, `start`, `end`, `max_size`, `mask`, `keyframes` and `seed` out.
+            known_share: about this share of each person's questions is about pairs whose answer is known, to measure
+                the person; the matcher's landmarks are then shown for no pair.
+            check_landmarks: the last of four or more landmarks of an answer is left out of the link, and compared with
+                the mosaic.
             moved_to: where a project's frames are now, if they were moved.
             progress: True shows bars.
         """
@@ -78,7 +86,14 @@ class Session(AnswerRequests, ViewRequests):
         )
         shown = progress_of(progress)
         return cls.prepare(
-            source, output, settings, queue=queue_named(queue), matcher=matcher, moved_to=moved_to, progress=shown
+            source,
+            output,
+            settings,
+            queue=queue_named(queue),
+            measures=Measures(known_share, check_landmarks),
+            matcher=matcher,
+            moved_to=moved_to,
+            progress=shown,
         )
 
     @classmethod
@@ -89,6 +104,7 @@ class Session(AnswerRequests, ViewRequests):
         settings: BuildSettings | None = None,
         *,
         queue: say.Queue = say.Queue.ALL,
+        measures: Measures = NOT_MEASURED,
         matcher: Matcher | None = None,
         moved_to: str | Path | None = None,
         progress: Progress | None = None,
@@ -97,9 +113,10 @@ class Session(AnswerRequests, ViewRequests):
         """Open a session by settings; `on_change` is called whenever its state has changed."""
         progress = Silence() if progress is None else progress
         settings = BuildSettings() if settings is None else settings
+        measures.check_method(settings.method)
         opened = open_project(source, output, settings, source=moved_to, matcher=matcher, progress=progress)
         try:
-            return cls(opened, queue, progress, on_change)
+            return cls(opened, queue, progress, on_change, measures)
         except BaseException:
             opened.project.close()
             raise

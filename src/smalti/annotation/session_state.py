@@ -17,6 +17,7 @@ from smalti.engine.variance_components import PERSON
 from smalti.geometry.homographies import ENTRIES, Family
 from smalti.geometry.outline import Outline
 from smalti.paper.paper_loop import PaperLoop
+from smalti.project.entries import LIGHT
 from smalti.records import Author, Homographies, Landmarks, Pair, PairNumbers, as_numbers
 
 AnyLoop: TypeAlias = ActiveLoop | PaperLoop
@@ -83,6 +84,15 @@ def accepted_of(state: AnyLoop) -> PairNumbers:
     if isinstance(state, PaperLoop):
         return as_numbers([*state.chain, *state.links])
     return state.estimate.system.ends
+
+
+def contradicted_of(state: AnyLoop) -> set[Pair]:
+    """Return the pairs whose yes contradicts the others."""
+    if isinstance(state, PaperLoop):
+        return set(state.rejected)
+    estimate = state.estimate
+    weights = zip(estimate.system.place_of, estimate.noise_model.robust_weights.tolist(), strict=True)
+    return {pair for pair, weight in weights if weight < LIGHT} | set(state.rejected)
 
 
 def chi2_of(state: AnyLoop) -> dict[Pair, float]:

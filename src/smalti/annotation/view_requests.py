@@ -24,6 +24,8 @@ from smalti.records import Pair
 HAND_SIGMA = 0.06
 """Standard deviation of where a person lays a frame, in units of the frame (a quarter of width plus height)."""
 
+TINY_PX = 1e-12
+
 SMALLEST_DETERMINANT = 1e-6
 """Of a map that a person may have laid a frame by."""
 
@@ -31,10 +33,13 @@ SMALLEST_DETERMINANT = 1e-6
 class ViewRequests(OpenSession):
     """The requests that change no answer."""
 
-    def propose(self, i: int, j: int) -> say.Proposal:
-        """Return the matcher's answer on a pair."""
+    def propose(self, i: int, j: int) -> say.Proposal | None:
+        """Return the matcher's answer on a pair; None where known pairs measure the people who answer."""
         pair = Pair(i, j)
         self._answer_history.inner(pair)
+        if self._measures.known_share:
+            # For no pair: it would be missing for the known ones, or give their answers away.
+            return None
         return self._auto_answerer.propose(pair)
 
     def align(self, request: say.AlignFrames) -> say.Proposal:
@@ -47,12 +52,17 @@ class ViewRequests(OpenSession):
         sigma_px = HAND_SIGMA * self.project.outline.unit
         return self._auto_answerer.align(pair, i_from_j, sigma_px)
 
-    def forecast(self, i: int, j: int) -> say.Forecast:
+    def forecast(self, i: int, j: int, page: str = "") -> say.Forecast:
         """Return the expected effect of a yes on a pair, and the number of answers until the target."""
         with self._engine_first():
             loop, pair, revision = self._answer_history.loop, self._answer_history.inner(Pair(i, j)), self.revision
             now_px = loop.predicted_error_px
-            after_px = error_after_yes_px(loop, pair) if isinstance(loop, ActiveLoop) else None
+            known = self._known_pair(page)
+            before = loop if known is None or known.pair != pair else known.before
+            after_px = None
+            if isinstance(before, ActiveLoop):
+                # Of a known pair, the same share of the error as before it was known.
+                after_px = error_after_yes_px(before, pair) * now_px / max(before.predicted_error_px, TINY_PX)
         more = self._count_answers(loop)
         return say.Forecast(
             revision=revision,

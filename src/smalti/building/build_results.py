@@ -211,7 +211,7 @@ def keep_result(
     """Keep the result as one; it is that of the log at a revision, and of the frames asked about aside since then."""
     store = project.store
     since = [entry for entry in store.log() if entry.place > outcome.finished_after]
-    if all(entry.answer is not None and entry.answer.role is Role.ASIDE for entry in since):
+    if all(entry.answer is not None and entry.answer.role in (Role.ASIDE, Role.CONTROL) for entry in since):
         outcome = replace(outcome, finished_after=store.revision)
     store.keep_result(placements, links, outcome)
 

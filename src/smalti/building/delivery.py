@@ -28,13 +28,14 @@ from smalti.geometry.lens import Lens
 from smalti.georeference.georeferencing import Georeference
 from smalti.interchange.atomic_files import check_place, naming
 from smalti.interchange.checksums import file_digest
-from smalti.interchange.landmarks_csv import write_landmarks
+from smalti.interchange.landmarks_csv import LeftOutRecord, write_landmarks
 from smalti.interchange.transforms_json import FrameTransform, write_transforms
 from smalti.loop_setup import StopReason
 from smalti.paper.paper_loop import PaperLoop
 from smalti.progress import Progress
 from smalti.project.entries import AnswerEntry, LinkState, Placement, Role
-from smalti.project.facts import DeliveredDigests, Outcome, RasterShape
+from smalti.project.evaluation import hold_left_out
+from smalti.project.facts import DeliveredDigests, LeftOutPlaces, Outcome, RasterShape
 from smalti.project.project import Project
 from smalti.project.uncertainty import FinishedMosaics, Uncertainty
 from smalti.rendering.blends.blend_table import check_blend
@@ -90,6 +91,9 @@ def _finish(
         placements, outcome = _complete_raster(project, preparation, placements, outcome, delivered.lens)
     links = judge_links(delivered, loop.landmarks, numbers)
     keep_result(project, placements, links, outcome)
+    left_out = hold_left_out(project.placed_by, placements, project.lens, delivered.final, numbers)
+    if left_out.rows or project.store.fact(LeftOutPlaces) is not None:
+        project.store.keep_fact(left_out)
     # The files are replaced one by one from here on: until all are there, nothing is known of them.
     project.store.keep_fact(DeliveredDigests({}))
     tables = write_tables(project)
@@ -155,14 +159,24 @@ def write_tables(project: Project) -> tuple[Path, Path]:
         lens=project.lens,
     )
     accepted = {link.pair for link in project.links if link.state is LinkState.ACCEPTED}
-    write_landmarks_of(tables[1], [entry for entry in project.placed_by if entry.answer.pair in accepted])
+    entries = [entry for entry in project.placed_by if entry.answer.pair in accepted]
+    write_landmarks_of(tables[1], entries, project.store.fact(LeftOutPlaces))
     return tables
 
 
-def write_landmarks_of(path: Path, answers: Sequence[AnswerEntry]) -> None:
-    """Write the landmarks of every yes among the answers, with those who gave them."""
+def write_landmarks_of(path: Path, answers: Sequence[AnswerEntry], errors: LeftOutPlaces | None = None) -> None:
+    """Write the landmarks of every yes among the answers, with those who gave them.
+
+    Those that were left out have their `errors` on the finished mosaic, if there is one.
+    """
     records = [entry.answer.landmarks for entry in answers if entry.answer.landmarks is not None]
-    write_landmarks(path, records, {entry.answer.pair: entry.author_name for entry in answers})
+    known = {} if errors is None else {row[:2]: row[2:] for row in errors.rows}
+    left_out = [
+        LeftOutRecord(marks, tuple(known.get((entry.place, number), (None, None)) for number in range(len(marks))))
+        for entry in answers
+        if entry.answer.landmarks is not None and (marks := entry.left_out) is not None
+    ]
+    write_landmarks(path, records, {entry.answer.pair: entry.author_name for entry in answers}, left_out)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,19 @@ def add_annotate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "those that it cannot tell (all)",
     )
     questions.add_argument(
+        "--known-share",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="about this share of each person's questions is about pairs whose answer is known, to measure the person; "
+        "0.05 to 0.15 are usual (0)",
+    )
+    questions.add_argument(
+        "--check-landmarks",
+        action="store_true",
+        help="leave the last of four or more landmarks of an answer out of the link, and report its error",
+    )
+    questions.add_argument(
         "--target-px",
         type=float,
         metavar="PX",
@@ -76,6 +89,7 @@ def add_annotate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run_annotate(options: argparse.Namespace) -> None:
     """Ask until Ctrl-C, and say how to go on."""
     # Imported here: help and usage errors do not wait for the engine.
+    from smalti.annotation.known_pairs import Measures  # noqa: PLC0415
     from smalti.annotation.messages import Queue  # noqa: PLC0415
     from smalti.building.build_settings import BuildSettings  # noqa: PLC0415
     from smalti.building.compile_ahead import compiling_ahead  # noqa: PLC0415
@@ -106,6 +120,7 @@ def run_annotate(options: argparse.Namespace) -> None:
                 target_px=options.target_px,
             ),
             queue=Queue(options.queue),
+            measures=Measures(options.known_share, options.check_landmarks),
             moved_to=options.source,
             host=options.host,
             port=options.port,

@@ -1,6 +1,10 @@
 """Read and write landmarks as CSV: `frame_i,frame_j,x_i,y_i,x_j,y_j`, frames from 0, one landmark a line.
 
 Two more columns say how exact a landmark is and who set it: `sigma_px,author`. A table may leave them out.
+
+If people left landmarks out of their links, three more follow: `use,error_px,predicted_px`. `use` is `link` or `check`.
+A landmark for checking has its distance from the finished mosaic, and the RMS distance that was predicted there. Who
+reads a table as landmarks to be used gets those of links only.
 """
 
 from __future__ import annotations
@@ -24,6 +28,16 @@ OUTSIDE_PX = 1.0
 
 COLUMNS = ("frame_i", "frame_j", "x_i", "y_i", "x_j", "y_j")
 SIGMA, AUTHOR = "sigma_px", "author"
+USE, ERROR, PREDICTED = "use", "error_px", "predicted_px"
+LINK, CHECK = "link", "check"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeftOutRecord:
+    """Landmarks that are for checking only, and the distance and the predicted distance of each, if they are known."""
+
+    landmarks: Landmarks
+    errors: tuple[tuple[float | None, float | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +74,8 @@ def read_landmarks(path: str | Path, *, sigma: float = 1.0, frames: FrameSize | 
             reader = csv.DictReader(file)
             _check_header(path, reader.fieldnames)
             for row in reader:
+                if row.get(USE) == CHECK:
+                    continue
                 pair, numbers = _parse(path, reader.line_num, row, sigma)
                 if frames is not None:
                     frames.check(path, reader.line_num, numbers[:4])
@@ -75,16 +91,29 @@ def read_landmarks(path: str | Path, *, sigma: float = 1.0, frames: FrameSize | 
     return records
 
 
-def write_landmarks(path: Path, records: Iterable[Landmarks], authors: Mapping[Pair, str] | None = None) -> None:
-    """Write landmarks, sorted by pair, with those who set them."""
-    lines = [",".join([*COLUMNS, SIGMA, AUTHOR])]
+def write_landmarks(
+    path: Path,
+    records: Iterable[Landmarks],
+    authors: Mapping[Pair, str] | None = None,
+    left_out: Sequence[LeftOutRecord] = (),
+) -> None:
+    """Write landmarks, sorted by pair, with those who set them; then those that were left out."""
+    lines = [",".join([*COLUMNS, SIGMA, AUTHOR, *([USE, ERROR, PREDICTED] if left_out else [])])]
+    use = f",{LINK},," if left_out else ""
     for record in sorted(records, key=lambda record: record.pair):
         sigmas = np.broadcast_to(record.sigma, len(record))
         numbers = np.hstack([record.points_i, record.points_j, sigmas[:, None]])
         # One format for all rows of a pair: there may be a million.
         author = _quoted("" if authors is None else authors.get(record.pair, "")).replace("%", "%%")
-        row = f"{record.pair.i},{record.pair.j},%.3f,%.3f,%.3f,%.3f,%.4g,{author}"
+        row = f"{record.pair.i},{record.pair.j},%.3f,%.3f,%.3f,%.3f,%.4g,{author}{use}"
         lines.append("\n".join([row] * len(numbers)) % tuple(numbers.ravel().tolist()))
+    for one in sorted(left_out, key=lambda one: one.landmarks.pair):
+        marks, author = one.landmarks, _quoted("" if authors is None else authors.get(one.landmarks.pair, ""))
+        sigmas = np.broadcast_to(marks.sigma, (len(marks),))
+        for points_i, points_j, sigma, errors in zip(marks.points_i, marks.points_j, sigmas, one.errors, strict=True):
+            said = ",".join("" if error is None else f"{error:.3f}" for error in errors)
+            place = ",".join(f"{value:.3f}" for value in (*points_i, *points_j))
+            lines.append(f"{marks.pair.i},{marks.pair.j},{place},{sigma:.4g},{author},{CHECK},{said}")
     write_text(path, "\n".join(lines) + "\n")
 
 
@@ -96,7 +125,7 @@ def _quoted(text: str) -> str:
 def _check_header(path: Path, names: object) -> None:
     found = list(names) if isinstance(names, list | tuple) else []
     missing = [name for name in COLUMNS if name not in found]
-    unknown = [str(name) for name in found if name not in (*COLUMNS, SIGMA, AUTHOR)]
+    unknown = [str(name) for name in found if name not in (*COLUMNS, SIGMA, AUTHOR, USE, ERROR, PREDICTED)]
     if missing or unknown:
         wrong = f"unknown column '{unknown[0]}'" if unknown else f"no column '{missing[0]}'"
         raise TableError(f"{path}: {wrong}, expected the header {','.join(COLUMNS)}")

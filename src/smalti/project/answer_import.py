@@ -107,6 +107,9 @@ def _choose(project: Project, log: BackedUpLog, history: History) -> tuple[Seque
             wanted.append(entry)
         elif entry.answer.author is Author.PERSON and not _say_the_same(here, entry):
             kept += 1
+    # Answers to known pairs stand beside all others.
+    measured = {(entry.answer.pair, entry.person, entry.time) for entry in project.store.history().controls}
+    wanted += [entry for entry in history.controls if (entry.answer.pair, entry.person, entry.time) not in measured]
     return [
         pack_log_row(len(own) + n, Act.GIVE, entry.answer.pair, entry.time, entry) for n, entry in enumerate(wanted, 1)
     ], kept

@@ -6,10 +6,13 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-from smalti.errors import ProjectError
+import numpy as np
+
+from smalti.errors import ProjectError, SmaltiError
 from smalti.frame_numbers import FrameNumbers
-from smalti.records import Answer, Author, Homographies, Pair
+from smalti.records import Answer, Author, Homographies, Landmarks, Pair, Verdict
 
 
 class Role(StrEnum):
@@ -21,6 +24,7 @@ class Role(StrEnum):
     LOOP = "loop"  # suggested by the engine
     NEAR = "near"  # surely overlaps, and is looked for near its expected place
     ASIDE = "aside"  # to place a frame that had been set aside
+    CONTROL = "control"  # its answer is known: it measures the person, and moves nothing
 
     @property
     def is_after_chain(self) -> bool:
@@ -45,6 +49,8 @@ class LinkState(StrEnum):
 
 
 BETWEEN = "between keyframes"
+
+_OF_LANDMARK = ("x_i", "y_i", "x_j", "y_j", "sigma_px")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +91,36 @@ class AnswerEntry:
     @property
     def person(self) -> str:
         """The name of the person who gave it; empty if nobody, or without a name."""
+        name = self._said.get("person", "")
+        return name if isinstance(name, str) else ""
+
+    @property
+    def known(self) -> Verdict | None:
+        """Of a control: what was known when it was asked, a yes or a no."""
+        known = self._said.get("known")
+        return Verdict(known) if known in ("yes", "no") else None
+
+    @property
+    def left_out(self) -> Landmarks | None:
+        """The landmarks that are for checking only: no link is made of them."""
+        listed = self._said.get("landmarks", [])
+        marks = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        rows = [[one.get(name) for name in _OF_LANDMARK] for one in marks if one.get("check") is True]
+        if not rows:
+            return None
+        try:
+            numbers = np.array(rows, dtype=np.float64)
+            return Landmarks(self.answer.pair, numbers[:, :2], numbers[:, 2:4], numbers[:, 4])
+        except (ValueError, TypeError, SmaltiError):  # of another program
+            return None
+
+    @property
+    def _said(self) -> dict[str, Any]:
         try:
             said = json.loads(self.details or "{}")
         except ValueError:  # of another program
-            return ""
-        name = said.get("person", "") if isinstance(said, dict) else ""
-        return name if isinstance(name, str) else ""
+            return {}
+        return said if isinstance(said, dict) else {}
 
     @property
     def author_name(self) -> str:
@@ -145,6 +175,7 @@ class History:
     entries: tuple[LogEntry, ...]
     answers: tuple[AnswerEntry, ...]  # in force, in the order of the log
     attempts: tuple[AnswerEntry, ...]  # the same, and what the matcher could not tell before a person did
+    standing: tuple[AnswerEntry, ...]  # all that was given and not undone, replaced and removed ones too
     undoable: LogEntry | None  # what undo would take back
     redoable: LogEntry | None  # what redo would bring again
 
@@ -163,11 +194,17 @@ class History:
                 done.append(entry)
                 undone.clear()
         standing = {entry.place for entry in done}
-        acts = (entry for entry in entries if entry.place in standing or not is_by_person(entry))
+        acts = [entry for entry in entries if entry.place in standing or not is_by_person(entry)]
+        given = tuple(entry.answer for entry in acts if entry.answer is not None)
         attempts = _in_force(acts)
         latest = {entry.answer.pair: entry for entry in attempts}
         answers = tuple(entry for entry in attempts if latest[entry.answer.pair] is entry)
-        return cls(entries, answers, attempts, done[-1] if done else None, undone[-1] if undone else None)
+        return cls(entries, answers, attempts, given, done[-1] if done else None, undone[-1] if undone else None)
+
+    @property
+    def controls(self) -> tuple[AnswerEntry, ...]:
+        """The answers to pairs whose answer was known, in the order of the log."""
+        return tuple(entry for entry in self.standing if entry.role is Role.CONTROL)
 
     @property
     def revision(self) -> int:
@@ -206,6 +243,8 @@ def _in_force(acts: Iterable[LogEntry]) -> tuple[AnswerEntry, ...]:
     """Return the answers in force. What the matcher could not tell stays beside a person's answer on the same pair."""
     answers: dict[tuple[Pair | None, bool], AnswerEntry] = {}
     for entry in acts:
+        if entry.answer is not None and entry.answer.role is Role.CONTROL:
+            continue  # beside the answer that was known
         given = None if entry.answer is None else entry.answer.answer
         # Taken out first: a newer answer stands in the order where it was given, not where the older one was.
         answers.pop((entry.pair, False), None)

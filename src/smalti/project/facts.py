@@ -22,6 +22,9 @@ Side = Annotated[int, Field(ge=1, le=100_000)]
 Number = Annotated[int, Field(ge=0, le=10_000_000)]
 """Of a frame or an entry."""
 
+Distance = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+"""Between two points, px."""
+
 Text = Annotated[str, Field(max_length=10_000)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 Distortion = Annotated[float, Field(ge=-100.0, le=100.0, allow_inf_nan=False)]
@@ -122,6 +125,16 @@ class PredictedErrors(Fact):
     NAME: ClassVar[str] = "predicted errors"
 
     px: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutPlaces(Fact):
+    """How far left-out landmarks lie from the finished mosaic."""
+
+    NAME: ClassVar[str] = "left-out landmarks"
+
+    rows: tuple[tuple[Number, Number, Distance, Distance | None], ...]
+    """Place of the answer in the log, number among its left-out landmarks, distance and its predicted RMS, px."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,11 @@ from smalti.notebook_html import draw_card, say_answers, say_error, shrink
 from smalti.project.answer_store import FILE_NAME, Store
 from smalti.project.array_cache import Cache
 from smalti.project.database import is_writable
-from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
+from smalti.project.entries import AnswerEntry, FrameEntry, History, LinkEntry, LinkState, Placement, Role
 from smalti.project.evaluation import Evaluation, evaluate
-from smalti.project.facts import Binding, FieldOfView, Keyframes, Outcome, RegistrationFacts, SourceFacts
+from smalti.project.facts import Binding, FieldOfView, Keyframes, LeftOutPlaces, Outcome, RegistrationFacts, SourceFacts
 from smalti.project.packing import pack_mask, unpack_mask, unpack_tracks
+from smalti.project.people import PersonMeasure, errors_of_all, measure_people
 from smalti.project.project_info import ChainCounts, FrameCounts, LensNumbers, ProjectInfo, count_joined
 from smalti.project.project_lock import ProjectLock, make_folder
 from smalti.project.shown_frames import fill_gaps
@@ -396,6 +397,8 @@ class Project:
             matched_near=sum(entry.role is Role.NEAR for entry in answers),
             lens=self._describe_lens(),
             registered_by=None if registration is None else registration.method,
+            people=self.measured_people(),
+            left_out_landmarks=errors_of_all(self.store.history(), self.store.fact(LeftOutPlaces)),
             seconds={name: round(seconds, 2) for name, seconds in self.store.stages().items()},
         )
         if outcome is None:
@@ -414,6 +417,18 @@ class Project:
             noise=outcome.noise,
             camera=outcome.camera,
             stopped=outcome.stopped,
+        )
+
+    def measured_people(self, history: History | None = None) -> list[PersonMeasure]:
+        """Return what known pairs and left-out landmarks say of the people who answered, by the log or a part of it."""
+        outcome = self.store.fact(Outcome)
+        return measure_people(
+            self.store.history() if history is None else history,
+            self.outline,
+            self.lens,
+            noise=None if outcome is None else outcome.noise,
+            links={link.pair: link for link in self.links},
+            left_out=self.store.fact(LeftOutPlaces),
         )
 
     def _describe_lens(self) -> LensNumbers | None:

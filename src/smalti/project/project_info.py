@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from smalti.project.facts import Noise, RasterShape
+from smalti.project.people import LeftOutErrors, PersonMeasure
 from smalti.records import Pair
 
 
@@ -73,6 +74,10 @@ class ProjectInfo:
     noise: Noise | None = None
     camera: dict[str, float | None] | None = None
     stopped: str | None = None
+    people: list[PersonMeasure] = field(
+        default_factory=list
+    )  # what known pairs and left-out landmarks say of each person
+    left_out_landmarks: LeftOutErrors | None = None  # of all people; None without a mosaic or such landmarks
     seconds: dict[str, float]  # by stage
 
     @property

@@ -12,10 +12,11 @@ import numpy as np
 from smalti.geometry.homographies import project_points
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
-from smalti.project.entries import AnswerEntry, FrameEntry, LinkEntry, LinkState, Placement, Role
-from smalti.project.facts import Keyframes, Outcome, SourceFacts
+from smalti.project.entries import AnswerEntry, FrameEntry, History, LinkEntry, LinkState, Placement, Role
+from smalti.project.facts import Keyframes, LeftOutPlaces, Outcome, SourceFacts
+from smalti.project.people import LeftOutErrors, PersonMeasure, errors_of_all
 from smalti.project.project import Project
-from smalti.records import Author, Homographies, Pair, Points
+from smalti.records import Homographies, Pair, Points
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +61,9 @@ class Findings:
     keyframes: Keyframes | None  # None if all frames are used
     tracks_px: tuple[float, ...]  # the uncertainty of every track
     answers: tuple[AnswerEntry, ...]
-    given: tuple[AnswerEntry, ...]  # all that people ever gave, in force or not
+    history: History  # the log up to the mosaic
+    people: tuple[PersonMeasure, ...]  # what was measured of each
+    left_out: LeftOutErrors | None  # at the landmarks that all people left out
     links: Mapping[Pair, LinkEntry]
     roles: Mapping[Pair, Role]
     parts: tuple[Part, ...]
@@ -74,6 +77,7 @@ class Findings:
         answers = tuple(project.placed_by)
         source, outcome = project.source_facts, project.outcome
         placements, frames = project.placements, tuple(project.frames)
+        history = History.of(entry for entry in project.store.log() if entry.place <= outcome.finished_after)
         drawn = [placement for placement in placements if not frames[placement.number].is_between]
         return cls(
             source=name_source(source.location),
@@ -86,11 +90,9 @@ class Findings:
             keyframes=project.store.fact(Keyframes) if any(frame.is_between for frame in frames) else None,
             tracks_px=tuple(track.sigma_px for _, track in project.tracks.values()),
             answers=answers,
-            given=tuple(
-                entry.answer
-                for entry in project.store.log()
-                if entry.answer is not None and entry.answer.answer.author is Author.PERSON
-            ),
+            history=history,
+            people=tuple(project.measured_people(history)),
+            left_out=errors_of_all(history, project.store.fact(LeftOutPlaces)),
             links={link.pair: link for link in project.links},
             roles={entry.answer.pair: entry.role for entry in answers},
             parts=tuple(_part(n, drawn, project.outline, outcome.references[n]) for n in range(project.parts)),

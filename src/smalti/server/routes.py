@@ -80,9 +80,9 @@ def _add_reads(router: APIRouter, dispatcher: Dispatcher) -> None:
         return StreamingResponse(write(), media_type="text/event-stream")
 
     @router.get("/question")
-    async def question(page: PageName = "") -> Question | None:
+    async def question(page: PageName = "", person: Annotated[str, Query(max_length=80)] = "") -> Question | None:
         """Return the most useful pair that no other page asks about, or null if no question is left."""
-        return await dispatcher.ask(lambda session: session.question(page))
+        return await dispatcher.ask(lambda session: session.question(page, person))
 
     @router.get("/mosaic")
     async def mosaic() -> LiveMosaic:
@@ -113,14 +113,14 @@ def _add_pairs(router: APIRouter, dispatcher: Dispatcher) -> None:
         return await dispatcher.ask(lambda session: session.look(i, j, page))
 
     @router.get("/pairs/{i}/{j}/proposal")
-    async def propose(i: FrameNumber, j: FrameNumber) -> Proposal:
-        """Return the matcher's answer on a pair."""
+    async def propose(i: FrameNumber, j: FrameNumber) -> Proposal | None:
+        """Return the matcher's answer on a pair, or null where known pairs measure the people who answer."""
         return await dispatcher.consult(lambda session: session.propose(i, j))
 
     @router.get("/pairs/{i}/{j}/forecast")
-    async def forecast(i: FrameNumber, j: FrameNumber) -> Forecast:
+    async def forecast(i: FrameNumber, j: FrameNumber, page: PageName = "") -> Forecast:
         """Return the expected effect of a yes on a pair."""
-        return await dispatcher.consult(lambda session: session.forecast(i, j))
+        return await dispatcher.consult(lambda session: session.forecast(i, j, page))
 
 
 def _add_changes(router: APIRouter, dispatcher: Dispatcher) -> None:

@@ -23,7 +23,9 @@ from fastapi import FastAPI
 from threadpoolctl import threadpool_limits
 
 from smalti.agents.matcher import Matcher
+from smalti.annotation.known_pairs import Measures
 from smalti.annotation.messages import Queue
+from smalti.annotation.open_session import NOT_MEASURED
 from smalti.annotation.opening import refuse_choice_of_frames
 from smalti.annotation.session import QueueName, Session, queue_named
 from smalti.building.build import Location
@@ -58,6 +60,8 @@ def annotate(
     family: FamilyName = "projective",
     reference: int | str = "auto",
     target_px: float | None = None,
+    known_share: float = 0.0,
+    check_landmarks: bool = False,
     keyframes: str | float = "auto",
     seed: int = 0,
     moved_to: str | Path | None = None,
@@ -77,6 +81,10 @@ def annotate(
         queue: `"doubtful"` asks only about the pairs of which the matcher is not sure; it answers the others.
         matcher: see `smalti.build`, as for all arguments up to `seed`. A project's frames are chosen already:
             leave `every`, `start`, `end`, `max_size`, `mask`, `keyframes` and `seed` out.
+        known_share: about this share of each person's questions is about pairs whose answer is known, to measure the
+            person; the matcher's landmarks are then shown for no pair.
+        check_landmarks: the last of four or more landmarks of an answer is left out of the link, and compared with the
+            mosaic.
         moved_to: where a project's frames are now, if they were moved.
         host: the address to listen at. Others than this machine need the token that is printed.
         port: 0 takes any that is free.
@@ -99,6 +107,7 @@ def annotate(
         output,
         settings=settings,
         queue=queue_named(queue),
+        measures=Measures(known_share, check_landmarks),
         matcher=matcher,
         moved_to=moved_to,
         host=host,
@@ -118,6 +127,7 @@ def serve_page(
     *,
     settings: BuildSettings,
     queue: Queue = Queue.ALL,
+    measures: Measures = NOT_MEASURED,
     matcher: Matcher | None = None,
     moved_to: str | Path | None = None,
     host: str = "127.0.0.1",
@@ -133,6 +143,7 @@ def serve_page(
     An unusable input raises an error that says why. All answers are on disk whatever happens.
     """
     refuse_choice_of_frames(location, settings)
+    measures.check_method(settings.method)
     page = read_page()
     address = listen(host, port)
     with address.listener:
@@ -147,6 +158,7 @@ def serve_page(
                 folder,
                 settings,
                 queue=queue,
+                measures=measures,
                 matcher=matcher,
                 moved_to=moved_to,
                 progress=progress,

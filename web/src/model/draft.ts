@@ -36,7 +36,7 @@ export function complete(draft: Draft): Draft {
   if (draft.open === null) return draft;
   const { side, point, partner } = draft.open;
   const [i, j] = side === "i" ? [point, partner] : [partner, point];
-  const landmark: Landmark = { x_i: i.x, y_i: i.y, x_j: j.x, y_j: j.y, origin: "clicked", active: true, sigma_px: null };
+  const landmark: Landmark = { x_i: i.x, y_i: i.y, x_j: j.x, y_j: j.y, origin: "clicked", active: true, check: false, sigma_px: null };
   return { landmarks: [...draft.landmarks, landmark], selected: draft.landmarks.length, open: null };
 }
 
@@ -50,7 +50,12 @@ export function move(draft: Draft, index: number, side: Side, { x, y }: Point, o
 }
 
 export function toggle(draft: Draft, index: number): Draft {
-  return change(draft, index, (landmark) => ({ ...landmark, active: !landmark.active }));
+  return change(draft, index, (landmark) => ({ ...landmark, active: !landmark.active, check: false }));
+}
+
+/** Leave a landmark out of the link, to be compared with the mosaic; or take it in again. */
+export function toggleCheck(draft: Draft, index: number): Draft {
+  return change(draft, index, (landmark) => ({ ...landmark, active: landmark.check === true, check: landmark.check !== true }));
 }
 
 export function remove(draft: Draft, index: number): Draft {

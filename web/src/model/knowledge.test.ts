@@ -29,12 +29,12 @@ const question: Question = {
   i_from_j: [...homographyFrom(guess)],
   covariance,
   noise: 1,
-  answer: null,
+  answer: null, is_known: false,
 };
 
 function landmark(x: number, y: number): Landmark {
   const i = apply(truth, { x, y });
-  return { x_i: i.x, y_i: i.y, x_j: x, y_j: y, origin: "clicked", active: true, sigma_px: null };
+  return { x_i: i.x, y_i: i.y, x_j: x, y_j: y, origin: "clicked", active: true, check: false, sigma_px: null };
 }
 
 function know(landmarks: Landmark[]) {

@@ -26,6 +26,8 @@ export interface Landmark {
   y_j: number;
   origin: Origin;
   active: boolean;
+  /** left out of the link to be compared with the mosaic; then it is not active either */
+  check: boolean;
   /** None: as usual for its origin */
   sigma_px: number | null;
 }
@@ -40,6 +42,8 @@ export interface GiveAnswer {
   seconds?: number;
   /** who gives it */
   person?: string;
+  /** as in the question */
+  is_known?: boolean;
   seen_revision: number;
 }
 
@@ -60,6 +64,8 @@ export interface CheckLandmarks {
   i: number;
   j: number;
   landmarks: Landmark[];
+  /** as in the question */
+  is_known?: boolean;
 }
 
 /** One of the two frames of a pair. */
@@ -149,6 +155,20 @@ export interface Sheets {
   height: number;
 }
 
+/** What pairs with known answers say of a person. */
+export interface MeasuredPerson {
+  person: string;
+  /** pairs answered yes or no */
+  known: number;
+  /** of these */
+  right: number;
+  /** answered "cannot tell" */
+  unsure: number;
+  /** of a coordinate of their landmarks; None without a yes */
+  sigma_px: number | null;
+  sigma_uncertainty_px: number | null;
+}
+
 /** The lens: `Lens.undistort` maps a distorted pixel to x (1 + k1|x|² + k2|x|⁴). */
 export interface LensNumbers {
   centre_x: number;
@@ -192,6 +212,7 @@ export interface State {
   finished: boolean;
   folder: string;
   sheets: Sheets | null;
+  people: MeasuredPerson[];
   /** None without distortion */
   lens: LensNumbers | null;
   /** only part of each frame is valid: see /api/mask.png */
@@ -248,6 +269,8 @@ export interface Question {
   /** of people's landmarks so far, relative to the usual noise */
   noise: number;
   answer: Given | null;
+  /** asked to measure the person, who is not told */
+  is_known: boolean;
 }
 
 /** An answer on a pair that a person may accept: the matcher's, or that of an alignment by all pixels. */

@@ -16,14 +16,14 @@ const covariance = Array.from({ length: 64 }, (_, k) => (k % 9 === 0 ? deviation
 const looks = { label_i: "", label_j: "", overlap: 0.5, position: 0.5, appearance: 0.5, unknown_px: 6 };
 const question: Question = {
   ...looks,
-  ...{ revision: 3, i: 4, j: 90, suggested: true, joined: true, noise: 1, answer: null },
+  ...{ revision: 3, i: 4, j: 90, suggested: true, joined: true, noise: 1, answer: null, is_known: false },
   i_from_j: [...homographyFrom(truth)],
   covariance,
 };
 
 function landmark(x: number, y: number, off = 0): Landmark {
   const i = apply(truth, { x, y });
-  return { x_i: i.x + off, y_i: i.y, x_j: x, y_j: y, origin: "clicked", active: true, sigma_px: null };
+  return { x_i: i.x + off, y_i: i.y, x_j: x, y_j: y, origin: "clicked", active: true, check: false, sigma_px: null };
 }
 
 const tonesOf = (landmarks: Landmark[], asked = question) =>

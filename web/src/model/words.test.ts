@@ -1,6 +1,22 @@
 import { describe, expect, it } from "vitest";
 import type { Forecast, Proposal, Question, State } from "./messages";
-import { errorSummary, gainWords, matcherSays, percent, reasonsOf } from "./words";
+import { errorSummary, gainWords, matcherSays, percent, personWords, reasonsOf } from "./words";
+
+describe("what is said of a person", () => {
+  const measured = { person: "Ann", known: 4, right: 3, unsure: 1, sigma_px: 1.52, sigma_uncertainty_px: 0.3 };
+
+  it("names agreement and noise, the noise with its uncertainty", () => {
+    expect(personWords(measured)).toBe(
+      "Ann: 3 of 4 known pairs answered right (and 1 “cannot tell”), landmarks ± 1.5 px (known to ± 0.3 px).",
+    );
+  });
+
+  it("says no noise without a yes", () => {
+    expect(personWords({ ...measured, known: 1, right: 1, unsure: 0, sigma_px: null, sigma_uncertainty_px: null })).toBe(
+      "Ann: 1 of 1 known pair answered right.",
+    );
+  });
+});
 
 const counts = { yes: 3, no: 1, unsure: 0, by_person: 4 };
 const state = { predicted_px: 4.23, target_px: 2, target_met: false, parts: 1, counts } as State;

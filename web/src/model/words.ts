@@ -1,5 +1,5 @@
 /** What the page says, made from messages. */
-import type { Forecast, Proposal, Question, State } from "./messages";
+import type { Forecast, MeasuredPerson, Proposal, Question, State } from "./messages";
 
 export function px(value: number): string {
   if (value >= 100) return value.toFixed(0);
@@ -75,6 +75,14 @@ export function matcherSays({ verdict, landmarks, reason, sure }: Proposal): str
   if (verdict === "yes") return `The matcher found ${plural(landmarks.length, "common point")}${doubt}.`;
   const why = reason === "" ? "" : `: ${reason}`;
   return verdict === "no" ? `The matcher found no match${why}.` : `The matcher cannot tell${why}.`;
+}
+
+/** Say what pairs with known answers tell of a person. */
+export function personWords({ person, known, right, unsure, sigma_px, sigma_uncertainty_px }: MeasuredPerson): string {
+  const unknown = unsure > 0 ? ` (and ${unsure} “cannot tell”)` : "";
+  const agreed = `${right} of ${plural(known, "known pair")} answered right${unknown}`;
+  if (sigma_px === null || sigma_uncertainty_px === null) return `${person}: ${agreed}.`;
+  return `${person}: ${agreed}, landmarks ± ${px(sigma_px)} px (known to ± ${px(sigma_uncertainty_px)} px).`;
 }
 
 export function verdictWords(verdict: "yes" | "no" | "unsure"): string {

@@ -49,9 +49,10 @@ export interface MapWindow {
 
 export interface Api {
   state(): Promise<State>;
-  question(): Promise<Question | null>;
+  /** `person` is the name of who answers. */
+  question(person: string): Promise<Question | null>;
   pair(i: number, j: number): Promise<Question>;
-  proposal(i: number, j: number): Promise<Proposal>;
+  proposal(i: number, j: number): Promise<Proposal | null>;
   forecast(i: number, j: number): Promise<Forecast>;
   mosaic(): Promise<LiveMosaic>;
   answers(): Promise<AnswerRow[]>;
@@ -105,10 +106,10 @@ export function connect(page: string, root = "/api"): Api {
   const post = <T>(path: string, body: unknown) => ask<T>(`${root}/${path}`, body);
   return {
     state: () => get("state"),
-    question: () => get(`question${own}`),
+    question: (person) => get(`question${own}&person=${encodeURIComponent(person)}`),
     pair: (i, j) => get(`pairs/${i}/${j}${own}`),
     proposal: (i, j) => get(`pairs/${i}/${j}/proposal`),
-    forecast: (i, j) => get(`pairs/${i}/${j}/forecast`),
+    forecast: (i, j) => get(`pairs/${i}/${j}/forecast${own}`),
     mosaic: () => get("mosaic"),
     answers: () => get("answers"),
     pairMap: (kind, { row, column, frames, size }) =>

@@ -17,7 +17,7 @@ function stateAt(revision: number, more: Partial<State> = {}): State {
 function questionOf(i: number, j: number, revision: number, suggested = true): Question {
   const looks = { label_i: "", label_j: "", overlap: 0, position: 0, appearance: 0, joined: true, unknown_px: 0 };
   const maps = { i_from_j: map, covariance: zeros, noise: 1 };
-  return { ...looks, ...maps, i, j, revision, suggested, answer: null };
+  return { ...looks, ...maps, i, j, revision, suggested, answer: null, is_known: false };
 }
 
 function storage(): Storage {

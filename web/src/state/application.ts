@@ -99,7 +99,7 @@ export class Application implements App {
   }
 
   next(): Promise<void> {
-    return this.voice.attempt(async () => this.#show(await this.api.question()));
+    return this.voice.attempt(async () => this.#show(await this.api.question(this.person.name.value)));
   }
 
   /** Answer the pair that is shown. */
@@ -107,9 +107,10 @@ export class Application implements App {
     const question = this.question.value;
     if (question === null || this.isAnswering.value) return Promise.resolve();
     const landmarks = verdict === "yes" ? [...this.drawing.draft.value.landmarks] : [];
-    const { i, j, revision } = question;
+    const { i, j, is_known, revision } = question;
     const { seconds } = this.showing;
-    return this.send({ i, j, verdict, landmarks, reason: "", seconds, person: this.person.name.value, seen_revision: revision });
+    const person = this.person.name.value;
+    return this.send({ i, j, verdict, landmarks, reason: "", seconds, person, is_known, seen_revision: revision });
   }
 
   /** Send an answer; `again`: it may have arrived before. */
@@ -217,7 +218,7 @@ export class Application implements App {
     const news = isMatcher ? byMatcher : who;
     if (this.drawing.isTouched) return isMatcher ? undefined : this.say(`${news} Your drawing is kept.`);
     const isPicked = shown !== null && !shown.suggested;
-    const newer = isPicked ? await this.api.pair(shown.i, shown.j) : await this.api.question();
+    const newer = isPicked ? await this.api.pair(shown.i, shown.j) : await this.api.question(this.person.name.value);
     if (this.drawing.isTouched || this.sender.isBusy || this.question.value !== shown) return;
     if (newer !== null && !isSamePair(newer, shown)) this.say(`${news} Here is the next question.`);
     await this.#show(newer);

@@ -28,8 +28,8 @@ export function keepChecking(app: Application): void {
     if (isAsking) return later();
     isAsking = true;
     try {
-      const { i, j } = question;
-      const { problem, contradiction } = await app.api.check({ i, j, landmarks: [...landmarks] });
+      const { i, j, is_known } = question;
+      const { problem, contradiction } = await app.api.check({ i, j, landmarks: [...landmarks], is_known });
       const isStill = isSamePair(drawing.question, question) && drawing.draft.value.landmarks === landmarks;
       if (isStill) drawing.warning.set(problem ?? contradiction?.explanation ?? null);
     } catch (error) {

@@ -11,7 +11,7 @@ const zeros = Array.from({ length: 64 }, () => 0);
 function question(i: number, j: number, answer: Question["answer"] = null): Question {
   const map = [1, 0, 0, 0, 1, 0, 0, 0, 1];
   const common = { revision: 1, label_i: "", label_j: "", suggested: true, overlap: 0, position: 0, appearance: 0 };
-  return { ...common, i, j, joined: true, unknown_px: 0, i_from_j: map, covariance: zeros, noise: 1, answer };
+  return { ...common, i, j, joined: true, unknown_px: 0, i_from_j: map, covariance: zeros, noise: 1, answer, is_known: false };
 }
 
 function add(x: number) {

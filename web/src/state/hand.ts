@@ -3,7 +3,7 @@ import type { Point } from "../model/affine";
 import { add, apply, invert, scaled } from "../model/affine";
 import { ellipseOf } from "../model/covariance";
 import type { Open } from "../model/draft";
-import { abandon, adopt, begin, complete, move, remove, select, steer, step, toggle } from "../model/draft";
+import { abandon, adopt, begin, complete, move, remove, select, steer, step, toggle, toggleCheck } from "../model/draft";
 import { pointOf } from "../model/pose";
 import { other } from "../model/knowledge";
 import type { Side } from "../model/messages";
@@ -114,6 +114,12 @@ export class Hand {
     const { selected } = this.#drawing.draft.value;
     if (selected === null) return this.app.say("Select a landmark first.");
     this.#drawing.edit((draft) => toggle(draft, selected));
+  }
+
+  leaveOut(): void {
+    const { selected } = this.#drawing.draft.value;
+    if (selected === null) return this.app.say("Select a landmark first.");
+    this.#drawing.edit((draft) => toggleCheck(draft, selected));
   }
 
   /** Let go of the open point, the selection or the cursor; false where there is none. */

@@ -85,7 +85,8 @@ function isAway(error: unknown): boolean {
 
 function isSame(theirs: Given | null, mine: GiveAnswer): boolean {
   if (theirs === null || theirs.verdict !== mine.verdict) return false;
-  const place = ({ x_i, y_i, x_j, y_j, active }: Given["landmarks"][number]) => [x_i, y_i, x_j, y_j, active];
+  // The program may have left one out for checking.
+  const place = ({ x_i, y_i, x_j, y_j, active, check }: Given["landmarks"][number]) => [x_i, y_i, x_j, y_j, active || check];
   return JSON.stringify(theirs.landmarks.map(place)) === JSON.stringify((mine.landmarks ?? []).map(place));
 }
 

@@ -48,7 +48,7 @@ export class Snapping {
     const open = draft.value.open!;
     const moving = other(open.side);
     const [i, j] = moving === "j" ? [open.point, open.partner] : [open.partner, open.point];
-    const landmark: Landmark = { x_i: i.x, y_i: i.y, x_j: j.x, y_j: j.y, origin: "clicked", active: true, sigma_px: null };
+    const landmark: Landmark = { x_i: i.x, y_i: i.y, x_j: j.x, y_j: j.y, origin: "clicked", active: true, check: false, sigma_px: null };
     const snapped = await this.#ask(landmark, moving, this.hand.searchRadius());
     if (draft.value.open !== open) return;
     if (!snapped.found) return this.app.say(leftWords(snapped.reason), "warning");

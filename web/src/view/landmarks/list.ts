@@ -17,6 +17,9 @@ export function mountLandmarks(host: HTMLElement, page: Page): void {
   const list = make("ol", { class: "landmark-list", "aria-label": "landmarks" });
   const snapAll = makeButton("snap all", "snap all landmarks (Shift F)", () => void snapping.snapAll());
   const off = makeButton("off / on", "switch the selected landmark off or on (S)", () => hand.switchOff());
+  const leaveOut = makeButton("check only", "leave the selected landmark out of the answer: the report compares it with the mosaic", () =>
+    hand.leaveOut(),
+  );
   const remove = makeButton("delete", "delete the selected landmark (X)", () => hand.remove());
   const guide = new Guide(localStorage);
   const skip = makeButton("skip", "do not show these steps again", () => guide.end());
@@ -24,7 +27,7 @@ export function mountLandmarks(host: HTMLElement, page: Page): void {
   host.append(
     make("div", { class: "fit" }, make("div", { class: "fit-head" }, error, skip), remark),
     list,
-    make("div", { class: "landmark-tools" }, snapAll, off, remove),
+    make("div", { class: "landmark-tools" }, snapAll, off, leaveOut, remove),
   );
 
   guide.isOn.subscribe((isOn) => (skip.hidden = !isOn));
@@ -45,7 +48,7 @@ export function mountLandmarks(host: HTMLElement, page: Page): void {
       }),
     );
     snapAll.disabled = landmarks.length === 0;
-    off.disabled = selected === null;
+    off.disabled = leaveOut.disabled = selected === null;
     remove.disabled = selected === null && open === null;
   });
 }
@@ -59,7 +62,7 @@ function makeRow(
 ): HTMLElement {
   const { tone, offPx } = judgement;
   const words = toneWords(tone);
-  const origin = ORIGIN_SIGNS[landmark.origin];
+  const origin = landmark.check === true ? "check only" : ORIGIN_SIGNS[landmark.origin];
   const button = make(
     "button",
     {

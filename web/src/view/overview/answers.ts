@@ -1,7 +1,7 @@
 /** The table of answers: sorted, filtered, each can be opened again or removed. */
 import type { AnswerRow, Author, Verdict } from "../../model/messages";
 import { arrange, FIRST_FILTER, FIRST_ORDER, nextOrder, rowsOnScreen, type Column } from "../../model/table";
-import { plural } from "../../model/words";
+import { personWords, plural } from "../../model/words";
 import type { App } from "../../state/app";
 import { LONGEST_NAME } from "../../state/person";
 import { make } from "../make";
@@ -33,7 +33,8 @@ export function mountAnswers(host: HTMLElement, app: App): () => void {
   const table = make("table", { "data-testid": "answers-table" }, caption, make("thead", {}, headRow), body);
   const empty = make("p", { class: "empty" });
   const scroller = make("div", { class: "scroller", tabindex: -1 }, table, empty);
-  host.append(make("div", { class: "answer-list" }, controls, scroller));
+  const people = make("p", { class: "empty", "data-testid": "people" });
+  host.append(make("div", { class: "answer-list" }, controls, people, scroller));
 
   const refine = (change: Partial<typeof filter>) => {
     filter = { ...filter, ...change };
@@ -85,8 +86,13 @@ export function mountAnswers(host: HTMLElement, app: App): () => void {
     made = new WeakMap();
     renew();
   });
+  const endPeople = app.state.subscribe((state) => {
+    people.textContent = (state?.people ?? []).map(personWords).join(" ");
+    people.hidden = people.textContent === "";
+  });
   return () => {
     endAnswers();
+    endPeople();
     observer.disconnect();
   };
 }
