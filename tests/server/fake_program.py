@@ -1,10 +1,12 @@
 """A program that serves a session without frames: for signals, which end a process.
 
-Its first argument says how the preparation goes: `well`, `endlessly` (in steps), `deaf` (without a step), `badly`.
+Its first word says how the preparation goes: `well`, `endlessly` (in steps), `deaf` (without a step), `badly`.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
 
@@ -16,18 +18,28 @@ from tests.server.dispatchers import PAGE, new_dispatcher
 from tests.server.fake_session import FakeSession
 
 
-def main():
+def run(words, out, err):
+    """Run it in this process, which was forked for it; `out` and `err` are connections that take its streams."""
+    # Whoever runs the tests in the background has them ignore interrupts, and so their children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for stream, connection in ((sys.stdout, out), (sys.stderr, err)):
+        os.dup2(connection.fileno(), stream.fileno())
+        connection.close()
+    main(*words)
+
+
+def main(preparing, seconds="0"):
     dispatcher, session, address = new_dispatcher(), FakeSession(), listen("127.0.0.1", 0)
 
     def opening(progress, on_change):
         with progress.stage("reading", 0) as step:
-            if sys.argv[1] == "badly":
-                time.sleep(float(sys.argv[2]))
+            if preparing == "badly":
+                time.sleep(float(seconds))
                 raise InputError("clip.mp4: no frames")
-            while sys.argv[1] == "endlessly":
+            while preparing == "endlessly":
                 step()
                 time.sleep(0.01)
-            if sys.argv[1] == "deaf":
+            if preparing == "deaf":
                 time.sleep(2)
         return session.opening(progress, on_change)
 
@@ -40,7 +52,3 @@ def main():
             print(f"error: {error}", flush=True)
             return
     print(f"{ending.folder} {ending.at_rest} {session.closed}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
