@@ -1,13 +1,10 @@
 """A program that serves a session without frames: for signals, which end a process.
 
-Its first word says how the preparation goes: `well`, `endlessly` (in steps), `deaf` (without a step), `badly`.
+Its first argument says how the preparation goes: `well`, `endlessly` (in steps), `deaf` (without a step), `badly`.
 """
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
 import time
 
 from smalti.errors import InputError, SmaltiError
@@ -16,16 +13,6 @@ from smalti.server.security import Guard
 from smalti.server.serving import listen, serve
 from tests.server.dispatchers import PAGE, new_dispatcher
 from tests.server.fake_session import FakeSession
-
-
-def run(words, out, err):
-    """Run it in this process, which was forked for it; `out` and `err` are connections that take its streams."""
-    # Whoever runs the tests in the background has them ignore interrupts, and so their children.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for stream, connection in ((sys.stdout, out), (sys.stderr, err)):
-        os.dup2(connection.fileno(), stream.fileno())
-        connection.close()
-    main(*words)
 
 
 def main(preparing, seconds="0"):

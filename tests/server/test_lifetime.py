@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import signal
 import socket
 import threading
@@ -17,46 +15,17 @@ from smalti.server import serving as lifetime
 from smalti.server.app import make_app
 from smalti.server.security import Guard
 from smalti.server.serving import listen, serve
+from tests.forks import Forked
 from tests.server import fake_program
 from tests.server.dispatchers import PAGE, new_dispatcher, wait_until
 from tests.server.fake_session import FakeSession
 from tests.server.running import Page
 
-# Its children have everything loaded: to start the interpreter for each would take seconds.
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([fake_program.__name__])
-
-
-class Program:
-    """The program in a process of its own; both of its streams are read here."""
-
-    def __init__(self, words):
-        ends = [FORKS.Pipe(duplex=False) for _ in range(2)]
-        self.process = FORKS.Process(target=fake_program.run, args=(words, *(writing for _, writing in ends)))
-        self.process.start()
-        for _, writing in ends:
-            writing.close()
-        self.stdout, self._stderr = (os.fdopen(os.dup(reading.fileno())) for reading, _ in ends)
-        for reading, _ in ends:
-            reading.close()
-
-    def finish(self):
-        """Wait for its end; return what it said on both streams."""
-        self.process.join(20)
-        assert self.process.exitcode is not None, "the program does not end"
-        return self.stdout.read(), self._stderr.read()
-
-    def close(self):
-        self.process.kill()
-        self.process.join()
-        self.stdout.close()
-        self._stderr.close()
-
 
 @contextmanager
 def program(*words):
     """Run the program; yield it and its address."""
-    with closing(Program(words)) as running:
+    with closing(Forked(fake_program.main, *words)) as running:
         yield running, running.stdout.readline().strip().rstrip("/")
 
 
@@ -67,8 +36,8 @@ def wait_for_stage(url, stage):
 def end(running, number):
     """Send a signal; return what was said on both streams and the seconds it took."""
     began = time.monotonic()
-    os.kill(running.process.pid, number)
-    out, err = running.finish()
+    running.send_signal(number)
+    out, err = running.communicate(20)
     return out, err, time.monotonic() - began
 
 
@@ -81,7 +50,7 @@ def test_a_signal_ends_it_within_a_second_with_pages_open_and_everything_closed(
         for page in pages:
             page.wait()
             assert page.ended
-    assert (out, err, running.process.exitcode) == ("fake.smalti True True\n", "", 0)
+    assert (out, err, running.returncode) == ("fake.smalti True True\n", "", 0)
     assert seconds < 2
 
 
@@ -114,7 +83,7 @@ def test_requests_that_stall_neither_delay_the_end_nor_say_anything(request_text
             client.sendall(request_text.format(host=host).encode())
         time.sleep(0.3)  # the server has read them
         out, err, seconds = end(running, signal.SIGINT)
-    assert (out, err, running.process.exitcode) == ("fake.smalti True True\n", "", 0)
+    assert (out, err, running.returncode) == ("fake.smalti True True\n", "", 0)
     assert seconds < 5
 
 
@@ -122,7 +91,7 @@ def test_a_signal_ends_the_preparation_at_its_next_step():
     with program("endlessly") as (running, url):
         wait_for_stage(url, "preparing")
         out, err, seconds = end(running, signal.SIGINT)
-    assert (out, err, running.process.exitcode) == ("None True False\n", "", 0)
+    assert (out, err, running.returncode) == ("None True False\n", "", 0)
     assert seconds < 2
 
 
@@ -130,7 +99,7 @@ def test_a_preparation_that_does_not_listen_is_not_waited_for():
     with program("deaf") as (running, url):
         wait_for_stage(url, "preparing")
         began = time.monotonic()
-        os.kill(running.process.pid, signal.SIGINT)
+        running.send_signal(signal.SIGINT)
         said = running.stdout.readline()
         assert time.monotonic() - began < 2
     assert said == "None False False\n"
@@ -138,7 +107,7 @@ def test_a_preparation_that_does_not_listen_is_not_waited_for():
 
 def test_an_input_that_cannot_be_used_ends_it_at_once():
     with program("badly", "0") as (running, _):
-        out, err = running.finish()
+        out, err = running.communicate(20)
     assert (out, err) == ("error: clip.mp4: no frames\n", "")
 
 
@@ -147,7 +116,7 @@ def test_an_open_page_can_still_read_what_is_wrong_with_the_input():
         page = Page(url)
         wait_until(lambda: page.notices[-1]["stage"] == "failed")
         assert httpx.get(f"{url}/api/state").json()["failure"] == "clip.mp4: no frames"
-        out, _ = running.finish()
+        out, _ = running.communicate(20)
         page.wait()
     assert out == "error: clip.mp4: no frames\n"
 
