@@ -98,7 +98,7 @@ def time_answers(browser: Browser, folder: Path, frames: int, answers: int, look
     # Not at the rim, where a click beside the point may be outside the frame.
     eye = OracleAgent(world.mosaic_from_frame, world.outline.scaled(0.9), grid, sigma=1.5)
     given = []
-    project = prepare(folder, world)
+    project = prepare(folder, world, str(frames))
     trial = folder / f"trial-{frames}.smalti"
     shutil.rmtree(trial, ignore_errors=True)
     with annotating(shutil.copytree(project, trial)) as address:
@@ -137,7 +137,7 @@ def time_answers(browser: Browser, folder: Path, frames: int, answers: int, look
 
 
 def time_opening(browser: Browser, folder: Path, frames: int) -> dict[str, Any]:
-    project = prepare(folder, make_world(frames))
+    project = prepare(folder, make_world(frames), str(frames))
     with browser.new_page():
         empty_mb = _mb_after(1.0)
     started = time.perf_counter()
@@ -182,13 +182,13 @@ def make_world(frames: int) -> SyntheticSequence:
     return SyntheticSequence(procedural_scene(side, side, seed=2), camera)
 
 
-def prepare(folder: Path, world: SyntheticSequence) -> Path:
+def prepare(folder: Path, world: SyntheticSequence, name: str, *options: str) -> Path:
     """Return the folder of a prepared project, made once."""
-    project, film = folder / f"{len(world)}.smalti", folder / f"{len(world)}.mp4"
+    project, film = folder / f"{name}.smalti", folder / f"{name}.mp4"
     if not project.exists():
         if not film.exists():
             write_video(world, film)
-        with annotating(film, "-o", project):
+        with annotating(film, "-o", project, *options):
             pass
     return project
 
@@ -201,14 +201,14 @@ def annotating(*arguments: str | Path) -> Iterator[str]:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
         try:
-            while _get(f"{address}api/state")["stage"] != "asking":
+            while get(f"{address}api/state")["stage"] != "asking":
                 time.sleep(0.2)
             yield address
         finally:
             process.send_signal(signal.SIGINT)
 
 
-def _get(address: str) -> Any:
+def get(address: str) -> Any:
     with urllib.request.urlopen(address) as response:
         return json.load(response)
 

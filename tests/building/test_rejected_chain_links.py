@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from itertools import pairwise
 
 import pytest
 
@@ -21,12 +20,15 @@ def built(tmp_path_factory):
     return folder / "walk"
 
 
-def test_any_link_of_consecutive_frames_can_be_rejected_and_reopened(built, tmp_path):
+def test_a_link_of_consecutive_frames_can_be_rejected_and_reopened(built, tmp_path):
     with smalti.Project.open(built) as project:
         asked = {entry.answer.pair for entry in project.answers if entry.role is Role.LOOP}
-    # What the chain needs as a bridge over the rejected link was asked already, as a question of the loop.
-    assert any(pair.j - pair.i == 2 for pair in asked)
-    for n, (i, j) in enumerate(pairwise(range(FRAMES))):
+    # What the chain needs as a bridge over a rejected link was asked already, as a question of the loop.
+    bridged = [n for n in range(FRAMES - 1) if asked & {Pair(max(n - 1, 0), n + 1), Pair(n, n + 2)}]
+    links = sorted({0, FRAMES - 2, *bridged[:2]})
+    assert bridged
+    for n in links:
+        i, j = n, n + 1
         folder = shutil.copytree(built, tmp_path / str(n))
         with smalti.Session.open(folder) as session:
             session.record(Answer.no(Pair(i, j), author=Author.PERSON))

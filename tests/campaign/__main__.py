@@ -14,7 +14,7 @@ from tests.campaign.samples import compile_kernels
 from tests.campaign.tally import Tally
 
 ATTACKS = {
-    "kills": ("kills.attack", 200),
+    "kills": ("kills.attack", 320),
     "power_loss": ("power_loss.attack", 320),
     "full_disk": ("full_disk.attack", 100),
     "no_rights": ("no_rights.attack", 160),

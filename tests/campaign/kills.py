@@ -23,7 +23,7 @@ from tests.server.kills import Killer, Nursery, wait_until_asking
 from tests.server.projects import prepared_tiny
 from tests.server.scribe import Scribe, Wire
 
-SHARE_OF_ANNOTATOR = 0.4
+SHARE_OF_ANNOTATOR = 0.625
 OUTPUTS = ("mosaic.png", "mosaic.tif", "mosaic.jpg", "mosaic.zarr", "mosaic.dzi", "film.mp4", "film.gif", "undistorted")
 LARGE = ("--scale", "5")
 """A rendering that is written for a while."""

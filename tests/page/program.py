@@ -1,16 +1,17 @@
-"""The program as people start it: `smalti annotate` in a process of its own."""
+"""The command `smalti annotate` in a process of its own."""
 
 from __future__ import annotations
 
 import json
 import select
 import signal
-import subprocess
-import sys
 import time
 import urllib.request
 from pathlib import Path
 from typing import Any
+
+from smalti.cli.main import main
+from tests.forks import Forked
 
 START_SECONDS = 300
 """On a fresh clone the code is compiled first, by several programs at a time."""
@@ -22,9 +23,7 @@ class Program:
     """A running `smalti annotate`; ends with the `with` block, if not before."""
 
     def __init__(self, *arguments: str | Path) -> None:
-        script = Path(sys.executable).with_name("smalti")
-        command = [script, "annotate", *arguments, "--no-browser", "--quiet"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = Forked(main, ["annotate", *map(str, arguments), "--no-browser", "--quiet"])
         self.address = self._read_address()
 
     def get(self, path: str) -> Any:
@@ -49,24 +48,23 @@ class Program:
         """End it as Ctrl-C does, and return what it said."""
         return self._end(signal.SIGINT)
 
-    def kill(self) -> None:
+    def kill(self) -> str:
         """End it as a power cut does."""
-        self._end(signal.SIGKILL)
+        return self._end(signal.SIGKILL)
 
     def __enter__(self) -> Program:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self.process.poll() is None:
-            self.kill()
+        self.process.close()
 
     def _read_address(self) -> str:
-        assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)
         line = self.process.stdout.readline() if ready else ""
         if not line.startswith("http"):
-            self.process.kill()
-            raise AssertionError(f"smalti annotate gave no address but {line!r} and {self.process.communicate()}")
+            said = self.kill()
+            self.process.close()
+            raise AssertionError(f"smalti annotate gave no address but {line!r} and {said}")
         return line.strip()
 
     def _end(self, how: signal.Signals) -> str:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from smalti.records import Landmarks, Pair
+from tests.page.axe import serious
 from tests.page.correspondence import give_truth
 from tests.page.person import Person
 from tests.page.rounds import careful_eye
 from tests.page.test_views import PHONE
 
-AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-SERIOUS = {"serious", "critical"}
+WRONG = Pair(3, 23)
+"""A round apart: these two frames share nearly everything."""
+
+WRONG_BY_PX = 60.0
 SCREENS = {
     "light": {"viewport": {"width": 1280, "height": 720}},
     "dark": {"viewport": {"width": 1280, "height": 720}, "color_scheme": "dark"},
@@ -28,27 +31,14 @@ def answered(program):
 
 @pytest.fixture(scope="module", params=SCREENS)
 def visitor(request, browser, program, answered):
-    if not AXE.is_file():
-        pytest.skip(f"{AXE}: not installed; `make page` installs it")
     with browser.new_context(**SCREENS[request.param], reduced_motion="reduce") as context:
         person = Person(context.new_page())
         person.open(program.address)
-        person.page.evaluate(AXE.read_text())
         yield person
 
 
-def serious(page):
-    """Return what axe-core calls serious or worse, a line each."""
-    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-    return [
-        f"{rule['id']}: {node['html'][:160]}"
-        for rule in found["violations"]
-        if rule["impact"] in SERIOUS
-        for node in rule["nodes"]
-    ]
-
-
 def test_a_question_with_landmarks(visitor):
+    expect(visitor.see("proposal")).to_contain_text("common points")
     visitor.press("a")
     expect(visitor.see("landmark").first).to_be_visible()
     assert serious(visitor.page) == []
@@ -64,6 +54,19 @@ def test_a_comparison(visitor):
 
 def test_the_reasons(visitor):
     visitor.see("reasons").get_by_text("why?").click()
+    assert serious(visitor.page) == []
+    visitor.press("Escape")
+
+
+def test_the_light_of_the_frames(visitor):
+    visitor.page.locator("summary", has_text="light").click()
+    assert serious(visitor.page) == []
+    visitor.page.locator("summary", has_text="light").click()
+
+
+def test_one_frame_laid_over_the_other(visitor):
+    visitor.press("h")
+    expect(visitor.see("laying")).to_be_visible()
     assert serious(visitor.page) == []
     visitor.press("Escape")
 
@@ -92,3 +95,17 @@ def test_the_overview(visitor, tab):
     visitor.page.wait_for_timeout(300)
     assert serious(visitor.page) == []
     visitor.press("o")
+
+
+def test_an_answer_that_contradicts_the_others(visitor, keep_picture):
+    visitor.go_to(WRONG)
+    true = careful_eye().exact_landmarks(WRONG)
+    wrong = Landmarks(WRONG, true.points_i[5:7] + np.array([WRONG_BY_PX, 0.0]), true.points_j[5:7])
+    visitor.mark(wrong)
+    visitor.after(lambda: visitor.press("Enter"))
+    expect(visitor.see("contradiction")).to_be_visible()
+    width = visitor.page.viewport_size["width"]
+    scheme = "dark" if visitor.page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") else "light"
+    keep_picture(visitor.page, f"contradiction-{width}-{scheme}")
+    assert serious(visitor.page) == []
+    visitor.after(lambda: visitor.see("contradiction").get_by_role("button", name="undo").click())

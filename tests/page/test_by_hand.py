@@ -117,5 +117,6 @@ def test_it_is_used_as_it_is_where_nothing_can_be_matched(laying):
 def test_escape_leaves_everything_as_it_was(laying):
     laying.press("ArrowRight", "Escape")
     expect(laying.see("laying")).to_be_hidden()
+    expect(laying.see("overlay")).to_be_hidden()
     expect(laying.see("landmark")).to_have_count(0)
     assert laying.look().pair == PAIR

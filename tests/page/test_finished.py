@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from tests.page.axe import serious
 from tests.page.conftest import SCREEN
 from tests.page.correspondence import give_truth
 from tests.page.person import PATIENCE_MS, Person
@@ -181,3 +182,7 @@ def test_it_fits_every_screen(browser, viewer, finished, keep_picture, name, scr
         assert canvas["height"] > 0.4 * page.viewport_size["height"]
         back = page.get_by_role("button", name="back").bounding_box()
         assert back["x"] + back["width"] <= page.viewport_size["width"]
+        assert serious(page) == []
+        page.get_by_test_id("finished-export").locator("summary").click()
+        assert serious(page) == []
+        keep_picture(page, f"finished-export-{name}")

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from smalti.records import Landmarks
+from tests.page.axe import serious
 from tests.page.person import Person
 from tests.page.program import Program
 from tests.page.rounds import careful_eye
@@ -42,5 +43,6 @@ def test_it_leads_to_the_first_answer_and_ends_there(page, unanswered, keep_pict
     person.mark(Landmarks(pair, true.points_i[5:6], true.points_j[5:6]))
     expect(page.locator("#landmark-remark")).to_contain_text("Step 3 of 3")
     keep_picture(page, "guide")
+    assert serious(page) == []
     person.answer("confirm")
     expect(page.locator("#landmark-remark")).not_to_contain_text("Step")

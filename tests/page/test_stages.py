@@ -7,6 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
+from tests.page.axe import serious
 from tests.page.correspondence import give_truth
 from tests.page.person import PATIENCE_MS, Person
 from tests.page.program import START_SECONDS, STOP_SECONDS, Program
@@ -21,6 +22,7 @@ def test_progress_is_shown_until_the_first_question_comes_by_itself(page, film, 
         expect(person.see("progress")).to_contain_text("rounds")
         expect(person.see("progress")).to_contain_text("Choose the first question")
         keep_picture(page, "preparing")
+        assert serious(page) == []
         person.look()
         expect(person.see("progress")).to_be_hidden()
 

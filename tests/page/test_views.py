@@ -105,6 +105,7 @@ def test_answers_are_large_enough_to_hit(onlooker, screen):
 def test_all_controls_are_large_enough_for_a_finger(onlooker, screen):
     if not SCREENS[screen].get("has_touch"):
         pytest.skip("for fingers only")
+    expect(onlooker.see("proposal")).to_contain_text("common points")
     onlooker.press("a")
     expect(onlooker.see("landmark").first).to_be_visible()
     for tab in (None, "answers"):

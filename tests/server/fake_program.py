@@ -5,7 +5,6 @@ Its first argument says how the preparation goes: `well`, `endlessly` (in steps)
 
 from __future__ import annotations
 
-import sys
 import time
 
 from smalti.errors import InputError, SmaltiError
@@ -16,18 +15,18 @@ from tests.server.dispatchers import PAGE, new_dispatcher
 from tests.server.fake_session import FakeSession
 
 
-def main():
+def main(preparing, seconds="0"):
     dispatcher, session, address = new_dispatcher(), FakeSession(), listen("127.0.0.1", 0)
 
     def opening(progress, on_change):
         with progress.stage("reading", 0) as step:
-            if sys.argv[1] == "badly":
-                time.sleep(float(sys.argv[2]))
+            if preparing == "badly":
+                time.sleep(float(seconds))
                 raise InputError("clip.mp4: no frames")
-            while sys.argv[1] == "endlessly":
+            while preparing == "endlessly":
                 step()
                 time.sleep(0.01)
-            if sys.argv[1] == "deaf":
+            if preparing == "deaf":
                 time.sleep(2)
         return session.opening(progress, on_change)
 
@@ -40,7 +39,3 @@ def main():
             print(f"error: {error}", flush=True)
             return
     print(f"{ending.folder} {ending.at_rest} {session.closed}", flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -15,9 +15,9 @@ from tests.server.kills import Killer, Nursery, wait_until_asking
 from tests.server.projects import prepared_tiny
 from tests.server.scribe import Scribe, Wire
 
-KILLS = 195
-BETWEEN_REPLAYS = 20
-EARLY = 0.1
+KILLS = 45  # the campaign has 200
+BETWEEN_REPLAYS = 15
+EARLY = 0.15
 """How often it is killed while it prepares, within the seconds that that takes."""
 
 PREPARING_SECONDS = 0.2
@@ -38,7 +38,7 @@ def nursery(prepared, tmp_path):
     nursery.close()
 
 
-def test_195_kills_at_random_moments_lose_nothing(prepared, nursery, tmp_path):
+def test_45_kills_at_random_moments_lose_nothing(prepared, nursery, tmp_path):
     folder, revision = shutil.copytree(prepared[0], tmp_path / "tiny.smalti"), prepared[1]
     rng = np.random.default_rng(5)
     scribe, unfinished, early = Scribe(tiny(), revision, rng), 0, 0
@@ -69,7 +69,7 @@ def test_195_kills_at_random_moments_lose_nothing(prepared, nursery, tmp_path):
     # It was what it claims to be: many answers, most kills in the middle of one, some while it prepared.
     assert scribe.acknowledged > KILLS
     assert unfinished > KILLS / 2
-    assert early > 5
+    assert early > 2
 
 
 def compare_with_replay(wire, folder, nursery, scratch):

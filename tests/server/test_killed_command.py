@@ -15,7 +15,7 @@ from tests.server.kills import ALONE, ROOT, Killer, wait_until_asking
 from tests.server.projects import prepared_tiny
 from tests.server.scribe import Scribe, Wire
 
-KILLS = 5
+KILLS = 2
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def annotating(folder):
             process.kill()
 
 
-def test_5_kills_of_the_command_lose_nothing(tmp_path):
+def test_2_kills_of_the_command_lose_nothing(tmp_path):
     folder = shutil.copytree(prepared_tiny(tmp_path), tmp_path / "answered" / "tiny.smalti")
     with Project.open(folder) as project:
         revision = project.store.revision

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from contextlib import ExitStack, closing, contextmanager
-from pathlib import Path
 
 import httpx
 import pytest
@@ -18,64 +15,52 @@ from smalti.server import serving as lifetime
 from smalti.server.app import make_app
 from smalti.server.security import Guard
 from smalti.server.serving import listen, serve
+from tests.forks import Forked
+from tests.server import fake_program
 from tests.server.dispatchers import PAGE, new_dispatcher, wait_until
 from tests.server.fake_session import FakeSession
 from tests.server.running import Page
-
-ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
 def program(*words):
     """Run the program; yield it and its address."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.server.fake_program", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        # A shell that runs the tests in the background has them ignore interrupts, and so their children.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
-    )
-    try:
-        yield process, process.stdout.readline().strip().rstrip("/")
-    finally:
-        process.kill()
-        process.communicate()
+    with closing(Forked(fake_program.main, *words)) as running:
+        yield running, running.stdout.readline().strip().rstrip("/")
 
 
 def wait_for_stage(url, stage):
     wait_until(lambda: httpx.get(f"{url}/api/state", timeout=10).json()["stage"] == stage, 20)
 
 
-def end(process, number):
+def end(running, number):
     """Send a signal; return what was said on both streams and the seconds it took."""
     began = time.monotonic()
-    process.send_signal(number)
-    out, err = process.communicate(timeout=20)
+    running.send_signal(number)
+    out, err = running.communicate(20)
     return out, err, time.monotonic() - began
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_within_a_second_with_pages_open_and_everything_closed(number):
-    with program("well") as (process, url):
+    with program("well") as (running, url):
         wait_for_stage(url, "asking")
         pages = [Page(url), Page(url)]
-        out, err, seconds = end(process, number)
+        out, err, seconds = end(running, number)
         for page in pages:
             page.wait()
             assert page.ended
-    assert (out, err, process.returncode) == ("fake.smalti True True\n", "", 0)
+    assert (out, err, running.returncode) == ("fake.smalti True True\n", "", 0)
     assert seconds < 2
 
 
 def test_nothing_is_said_on_the_terminal_about_malformed_requests():
-    with program("well") as (process, url):
+    with program("well") as (running, url):
         wait_for_stage(url, "asking")
         with closing(socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 10)) as connection:
             connection.sendall(b"nonsense\r\n\r\n")
             assert b"400" in connection.recv(1000)
-        assert end(process, signal.SIGINT)[1] == ""
+        assert end(running, signal.SIGINT)[1] == ""
 
 
 STALLED = {
@@ -89,7 +74,7 @@ STALLED = {
 
 @pytest.mark.parametrize("request_text", STALLED.values(), ids=STALLED)
 def test_requests_that_stall_neither_delay_the_end_nor_say_anything(request_text):
-    with program("well") as (process, url), ExitStack() as stack:
+    with program("well") as (running, url), ExitStack() as stack:
         wait_for_stage(url, "asking")
         host = url.removeprefix("http://")
         for _ in range(20):
@@ -97,41 +82,41 @@ def test_requests_that_stall_neither_delay_the_end_nor_say_anything(request_text
             client = stack.enter_context(socket.create_connection((name, int(port))))
             client.sendall(request_text.format(host=host).encode())
         time.sleep(0.3)  # the server has read them
-        out, err, seconds = end(process, signal.SIGINT)
-    assert (out, err, process.returncode) == ("fake.smalti True True\n", "", 0)
+        out, err, seconds = end(running, signal.SIGINT)
+    assert (out, err, running.returncode) == ("fake.smalti True True\n", "", 0)
     assert seconds < 5
 
 
 def test_a_signal_ends_the_preparation_at_its_next_step():
-    with program("endlessly") as (process, url):
+    with program("endlessly") as (running, url):
         wait_for_stage(url, "preparing")
-        out, err, seconds = end(process, signal.SIGINT)
-    assert (out, err, process.returncode) == ("None True False\n", "", 0)
+        out, err, seconds = end(running, signal.SIGINT)
+    assert (out, err, running.returncode) == ("None True False\n", "", 0)
     assert seconds < 2
 
 
 def test_a_preparation_that_does_not_listen_is_not_waited_for():
-    with program("deaf") as (process, url):
+    with program("deaf") as (running, url):
         wait_for_stage(url, "preparing")
         began = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        said = process.stdout.readline()
+        running.send_signal(signal.SIGINT)
+        said = running.stdout.readline()
         assert time.monotonic() - began < 2
     assert said == "None False False\n"
 
 
 def test_an_input_that_cannot_be_used_ends_it_at_once():
-    with program("badly", "0") as (process, _):
-        out, err = process.communicate(timeout=20)
+    with program("badly", "0") as (running, _):
+        out, err = running.communicate(20)
     assert (out, err) == ("error: clip.mp4: no frames\n", "")
 
 
 def test_an_open_page_can_still_read_what_is_wrong_with_the_input():
-    with program("badly", "1.5") as (process, url):
+    with program("badly", "1.5") as (running, url):
         page = Page(url)
         wait_until(lambda: page.notices[-1]["stage"] == "failed")
         assert httpx.get(f"{url}/api/state").json()["failure"] == "clip.mp4: no frames"
-        out, _ = process.communicate(timeout=20)
+        out, _ = running.communicate(20)
         page.wait()
     assert out == "error: clip.mp4: no frames\n"
 

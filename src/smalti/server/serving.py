@@ -149,7 +149,7 @@ def serve_page(
     with address.listener:
         token = None if address.is_local else secrets.token_urlsafe(32)
         guard = Guard.of_address(host, address.ip, address.port, token)
-        name, places = _describe(location)
+        name, places = _describe(location, folder)
         dispatcher = Dispatcher(name, places, queue, edition=secrets.token_hex(8), other_progress=progress)
 
         def opening(progress: Progress, on_change: Callable[[], None]) -> Session:
@@ -177,13 +177,11 @@ def serve_page(
             return serve(app, dispatcher, address, opening, url if browser else None, until_finished=until_finished)
 
 
-def _describe(location: Location) -> tuple[str, str]:
-    """Return an input's name and location in words, before it is opened."""
-    if isinstance(location, str | Path):
-        place = as_one_line(str(location))
-        return Path(place).name.removesuffix(".smalti"), place
-    first, *others = (as_one_line(str(one)) for one in location)
-    return Path(first).name, first + (f" and {len(others)} more" if others else "")
+def _describe(location: Location, folder: str | Path | None) -> tuple[str, str]:
+    """Return the name of a project to be and the location of its input in words, before it is opened."""
+    first, *others = (as_one_line(str(one)) for one in ([location] if isinstance(location, str | Path) else location))
+    name = Path(first if folder is None else as_one_line(str(folder))).name.removesuffix(".smalti")
+    return name, first + (f" and {len(others)} more" if others else "")
 
 
 QUICK_SECONDS = 0.3

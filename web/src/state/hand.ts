@@ -134,9 +134,8 @@ export class Hand {
 
   takeProposal(): void {
     const proposal = this.#drawing.proposal.value;
-    if (proposal === null || proposal.landmarks.length === 0) {
-      return this.app.say("The matcher has no landmarks for this pair.");
-    }
+    if (proposal === null) return this.app.say("The matcher has not answered yet, or you took or hid its landmarks.");
+    if (proposal.landmarks.length === 0) return this.app.say("The matcher has no landmarks for this pair.");
     this.#drawing.edit((draft) => adopt(draft, proposal.landmarks));
     this.#drawing.proposal.set(null);
   }

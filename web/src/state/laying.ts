@@ -21,6 +21,8 @@ export class Laying {
   readonly isAligning = new Cell(false);
   /** What was said when the laying began. */
   #hint = "";
+  /** The frames were side by side before. */
+  #wasSideBySide = false;
 
   constructor(
     private readonly app: Application,
@@ -49,7 +51,8 @@ export class Laying {
     if (this.isOn) return void this.end();
     const { question } = this.app.drawing;
     if (question === null) return;
-    if (this.pairView.comparison.value === "side by side") this.pairView.comparison.set("difference");
+    this.#wasSideBySide = this.pairView.comparison.value === "side by side";
+    if (this.#wasSideBySide) this.pairView.comparison.set("difference");
     this.move.set(IDENTITY);
     // Fingers have no Shift; there the buttons turn and scale.
     const turning = matchMedia("(pointer: coarse)").matches ? "the buttons turn and scale it" : "with Shift, dragging turns and scales it";
@@ -57,10 +60,11 @@ export class Laying {
     this.app.say(this.#hint);
   }
 
-  /** Stop laying, and forget where the frame was laid; false where none is laid. */
+  /** Stop laying, forget where the frame was laid, and show the frames as before; false where none is laid. */
   end(): boolean {
     const was = this.isOn;
     this.move.set(null);
+    if (was && this.#wasSideBySide) this.pairView.comparison.set("side by side");
     const { announcement } = this.app.voice;
     if (was && announcement.value?.text === this.#hint) announcement.set(null);
     return was;

@@ -28,15 +28,17 @@ export function makeHeader({ app, finished }: Page, commands: Commands): HTMLEle
   });
   const help = makeKeyButton({ text: "help", key: "?", class: "quiet", title: "what mouse, fingers and keys do", act: commands.help });
 
-  watch([app.sender.saving, app.voice.connected], () => {
+  watch([app.sender.saving, app.voice.connected, app.state], () => {
     const saving = app.sender.saving.value;
+    const state = app.state.value;
     const isAway = saving.kind === "waiting" || !app.voice.connected.value;
     saved.classList.toggle("away", isAway);
     saved.classList.toggle("busy", saving.kind === "saving");
     const away = "Smalti does not answer";
     if (saving.kind === "waiting") saved.textContent = `not yet on disk: ${away}; next try in ${saving.seconds} s`;
     else if (saving.kind === "saving") saved.textContent = "saving…";
-    else saved.textContent = isAway ? away : "saved ✓";
+    else if (isAway) saved.textContent = away;
+    else saved.textContent = state !== null && isOpen(state) ? "saved ✓" : "";
   });
   watch([app.state, app.prediction, app.contradiction], () => {
     const state = app.state.value;

@@ -1,0 +1,208 @@
+"""How many clicks and keys a yes takes, and how good the mosaic gets with few landmarks, in a real headless browser.
+
+    python benchmarks/annotator_actions.py --folder studies/annotator [--seeds 5] [--ways four,two] [--json]
+
+Ten answers of a careful person on a film of 40 frames whose chain drifts: several films, and on each one, two and four
+landmarks a yes, and as many as the page asks for (`as told`: one, and a second one if the page promises that it removes
+a third of the error of the pair). `snapped`: a click in one frame, then the key that snaps its expected place in the
+other; where nothing is snapped, or a place that is visibly wrong, the person clicks it.
+
+Landmarks are 1.5 px from the truth, far from each other; a single one is in the middle of what both frames show. An
+action is a click or a key; `confirm` is one. `error_px` is the RMS error of the mosaic, `ratio` that error divided by
+the one with four clicked landmarks on the same film: the median, and the smallest and the largest of all films.
+
+The films and the preparation of their projects are kept in the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from annotator import FLAGS, annotating, get, open_page, place, prepare
+from smalti.records import Pair
+from smalti_lab.simulated_agents import OracleAgent
+from smalti_lab.synthetic.camera_path import Handling, circle
+from smalti_lab.synthetic.degradation import Degradation
+from smalti_lab.synthetic.scene import procedural_scene
+from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
+
+CAREFUL_ANSWERS = 10
+WAYS: dict[str, tuple[int | None, bool]] = {
+    "four": (4, False),
+    "one": (1, False),
+    "two": (2, False),
+    "as told": (None, False),
+    "one snapped": (1, True),
+    "two snapped": (2, True),
+    "as told snapped": (None, True),
+}
+"""How many landmarks a yes gets (None: a second one where the page says that it is worth it), and whether snapped."""
+
+VISIBLE_PX = 5.0
+"""A careful person sees that a landmark is wrong by this much."""
+
+WORTH_IT = 2 / 3
+"""Of the error of the pair, what is left after a second landmark that is worth setting."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--folder", type=Path, required=True, metavar="DIR", help="for films and projects, kept")
+    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="films (5)")
+    parser.add_argument("--ways", default=",".join(WAYS), metavar="A,B", help="four and these (default: all)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS.split())
+        result = count_actions(browser, options.folder, options.seeds, options.ways.split(","))
+        browser.close()
+    result["load_average"] = round(os.getloadavg()[0], 1)
+    print(json.dumps(result) if options.json else "\n".join(f"{key:>20}  {result[key]}" for key in result))
+
+
+def count_actions(browser: Browser, folder: Path, seeds: int, chosen: list[str]) -> dict[str, Any]:
+    measured: dict[str, list[tuple[float, float]]] = {
+        way: [] for way in WAYS if way in {"four", *chosen}
+    }  # actions a yes, error px
+    chain_px = []
+    for seed in range(1, seeds + 1):
+        world = make_drifting_world(seed)
+        project = prepare(folder, world, f"drifting-{seed}", "--registration", "keypoints")
+        for way, rows in measured.items():
+            trial = folder / "trial-actions.smalti"
+            shutil.rmtree(trial, ignore_errors=True)
+            with annotating(shutil.copytree(project, trial)) as address:
+                if way == "four":
+                    chain_px.append(error_px(world, address))
+                page = open_page(browser, address)
+                actions = [answer_carefully(page, world, seed, *WAYS[way]) for _ in range(CAREFUL_ANSWERS)]
+                given = [count for count in actions if count > 1]
+                rows.append((float(np.mean(given)), error_px(world, address)))
+                page.close()
+            shutil.rmtree(trial)
+    result: dict[str, Any] = {"films": seeds, "chain_px": _spread(chain_px)}
+    four_px = np.array([px for _, px in measured["four"]])
+    for way, rows in measured.items():
+        name = way.replace(" ", "_")
+        result[f"{name}_actions"] = round(float(np.mean([count for count, _ in rows])), 2)
+        result[f"{name}_error_px"] = _spread([px for _, px in rows])
+        result[f"{name}_ratio"] = _spread(np.array([px for _, px in rows]) / four_px)
+    return result
+
+
+def answer_carefully(page: Page, world: SyntheticSequence, seed: int, landmarks: int | None, snapped: bool) -> int:
+    """Answer the question on the screen by mouse and keys. Return the number of clicks and keys."""
+    page.wait_for_selector("[data-testid=question][data-seen=true]", timeout=60_000)
+    question = page.get_by_test_id("question")
+    pair = Pair(*(int(question.get_attribute(f"data-{side}") or -1) for side in "ij"))
+    revision = question.get_attribute("data-revision")
+    size = world.outline.width, world.outline.height
+    x, y = (np.linspace(0.08 * side, 0.92 * side, 5) for side in size)
+    grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    known = OracleAgent(world.mosaic_from_frame, world.outline.scaled(0.95), grid, sigma=1.5, seed=seed).answer(pair)
+    actions = 0
+    if known.landmarks is None:
+        page.keyboard.press("n")
+        actions += 1
+    else:
+        order = far_apart(known.landmarks.points_j, landmarks or 2)
+        for count, at in enumerate(order):
+            if count == 1 and landmarks is None and not is_second_worth_it(page):
+                break
+            point_i, point_j = known.landmarks.points_i[at], known.landmarks.points_j[at]
+            page.mouse.click(*place(page, "j", point_j))
+            actions += 1
+            if snapped:
+                actions += 1
+                if snap(page, pair, count, point_i):
+                    continue
+                # What is visibly wrong is deleted; the click in frame j is still open where nothing was snapped.
+                if page.get_by_test_id("landmark").count() > count:
+                    page.keyboard.press("x")
+                    page.mouse.click(*place(page, "j", point_j))
+                    actions += 2
+            page.mouse.click(*place(page, "i", point_i))
+            actions += 1
+            wait_for_landmarks(page, count + 1)
+        page.keyboard.press("Enter")
+        actions += 1
+    page.wait_for_function(
+        "before => document.querySelector('[data-testid=question]').dataset.revision !== before", arg=revision
+    )
+    return actions
+
+
+def snap(page: Page, pair: Pair, count: int, point_i: NDArray[np.float64]) -> bool:
+    """Snap the open point. Return whether a landmark was set that is not visibly wrong."""
+    page.keyboard.press("f")
+    page.wait_for_function(
+        """count => document.querySelectorAll('[data-testid=landmark]').length > count
+          || document.body.innerText.includes('Not snapped')""",
+        arg=count,
+    )
+    if page.get_by_test_id("landmark").count() == count:
+        return False
+    kept = page.evaluate(
+        """end => Object.entries(localStorage)
+          .find(([key]) => key.startsWith('smalti:draft:') && key.endsWith(end))[1]""",
+        f":{pair.i}:{pair.j}",
+    )
+    last = json.loads(kept)["landmarks"][-1]
+    return bool(np.hypot(last["x_i"] - point_i[0], last["y_i"] - point_i[1]) < VISIBLE_PX)
+
+
+def wait_for_landmarks(page: Page, count: int) -> None:
+    page.wait_for_function("count => document.querySelectorAll('[data-testid=landmark]').length === count", arg=count)
+
+
+def is_second_worth_it(page: Page) -> bool:
+    """Read on the page what it promises of one more landmark."""
+    promised = re.search(r"would bring ± ([\d.]+) px", page.locator("#landmark-remark").inner_text())
+    now = re.search(r"± ([\d.]+) px", page.get_by_test_id("predicted-error").inner_text())
+    return promised is not None and now is not None and float(promised[1]) < WORTH_IT * float(now[1])
+
+
+def far_apart(points: NDArray[np.float64], count: int) -> list[int]:
+    """Return `count` of points (n, 2) that are far from each other; a single one is in their middle."""
+    from_middle = np.linalg.norm(points - points.mean(axis=0), axis=1)
+    if count == 1:
+        return [int(from_middle.argmin())]
+    chosen = [int(from_middle.argmax())]
+    while len(chosen) < min(count, len(points)):
+        nearest = np.linalg.norm(points[:, None] - points[chosen], axis=2).min(axis=1)
+        chosen.append(int(nearest.argmax()))
+    return chosen
+
+
+def error_px(world: SyntheticSequence, address: str) -> float:
+    mosaic = get(f"{address}api/mosaic")
+    return float(world.truth_error(np.array(mosaic["maps"]).reshape(-1, 3, 3), mosaic["numbers"]).rms)
+
+
+def _spread(values: Iterable[float]) -> str:
+    """Return the median of values, and the smallest and the largest."""
+    known = np.array(list(values))
+    return f"{np.median(known):.2f} ({known.min():.2f} to {known.max():.2f})"
+
+
+def make_drifting_world(seed: int) -> SyntheticSequence:
+    """Make two rounds over the same ground, so blurred and noisy that a chain of the frames drifts."""
+    scene, handling = (1500, 1100), Handling(heading_degrees=8, zoom=0.04, shake_px=1.0, shake_degrees=0.5)
+    camera = circle(scene, 40, (320, 240), step=0.38, revolutions=2, handling=handling, seed=seed)
+    return SyntheticSequence(procedural_scene(*scene, seed=seed), camera, Degradation(noise=25.0, blur_px=1.5))
+
+
+if __name__ == "__main__":
+    main()
