@@ -27,7 +27,7 @@ from smalti.agents.agent import Agent
 from smalti.agents.matcher import KeypointAgent
 from smalti.appearance.visual_words import signatures_of
 from smalti.building.chain import register_chain
-from smalti.building.matcher_choice import FrameViews
+from smalti.building.frame_views import FrameViews
 from smalti.frames.pixels import in_gray
 from smalti.frames.source import FrameSource, open_source
 from smalti.geometry.outline import Outline

@@ -22,8 +22,9 @@ from smalti.appearance.patch_words import grid_signatures
 from smalti.appearance.visual_words import signatures_of
 from smalti.building.build_settings import BuildSettings
 from smalti.building.chain import Chain, register_chain
+from smalti.building.frame_views import FrameViews
 from smalti.building.keyframes import USUAL_SHARE, Frame, KeyframeChooser, parse_share
-from smalti.building.matcher_choice import FrameViews, Matchers, choose_matchers
+from smalti.building.matcher_choice import Matchers, choose_matchers
 from smalti.building.raster import Places, places_of
 from smalti.building.source_questions import Questions
 from smalti.compiled import cores

@@ -16,7 +16,7 @@ from smalti.agents.agent import Agent, PrecomputedAgent
 from smalti.agents.matcher import KeypointAgent
 from smalti.appearance.visual_words import signatures_of, strongest_of_cells
 from smalti.building.chain import register_chain
-from smalti.building.matcher_choice import FrameViews
+from smalti.building.frame_views import FrameViews
 from smalti.errors import InputError, OutputError, UsageError
 from smalti.frames.pixels import in_gray
 from smalti.frames.source import open_source
