@@ -47,12 +47,8 @@ def find_field(images: Iterable[NDArray[np.uint8]]) -> NDArray[np.bool_]:
     A dark surround, round or straight, is left out. So are overlays that stand still while the scene moves: text, a
     logo, a cross-hair. In doubt, the whole frame is scene.
     """
-    return find_fixed_field(Stability.of(images))
-
-
-def find_fixed_field(statistics: Stability) -> NDArray[np.bool_]:
-    """Return the same from the statistics of the frames."""
-    within = _find_within_surround(statistics)
+    statistics = Stability.of(images)
+    within = find_within_surround(statistics)
     return within & ~find_overlays(statistics, within)
 
 
@@ -61,7 +57,7 @@ def find_margin(shape: tuple[int, ...]) -> int:
     return max(2, round(_MARGIN * float(max(shape))))
 
 
-def _find_within_surround(statistics: Stability) -> NDArray[np.bool_]:
+def find_within_surround(statistics: Stability) -> NDArray[np.bool_]:
     """Return the inside of a surround that stays dark, reaches the frame's edge, and has a fixed rim."""
     whole = np.ones(statistics.dark_share.shape, dtype=bool)
     margin = find_margin(statistics.dark_share.shape)
@@ -163,6 +159,18 @@ def read_mask(path: Path, width: int, height: int, *, scale: float = 1.0) -> NDA
 
     It may have the working size or, if `scale` (working pixels per source pixel) is not 1, the source's.
     """
+    mask = read_region(path, width, height, scale=scale)
+    if not mask.any():
+        raise InputError(f"{path}: is completely black, so no scene is left; paint the scene white")
+    side = min(max(_SMALLEST_SCENE, -(-max(width, height) // _SCENE_PER_SIDE)), width, height)
+    square = np.ones((side, side), np.uint8)
+    if not cv2.erode(mask.astype(np.uint8), square, borderType=cv2.BORDER_CONSTANT, borderValue=0).any():
+        raise InputError(f"{path}: no square of {side} px is white, so too little scene is left; paint the scene white")
+    return mask
+
+
+def read_region(path: Path, width: int, height: int, *, scale: float = 1.0) -> NDArray[np.bool_]:
+    """Return the same, however little scene is left."""
     header = read_header(path)
     size = (header.width, header.height)
     fits = size == (width, height)
@@ -178,10 +186,4 @@ def read_mask(path: Path, width: int, height: int, *, scale: float = 1.0) -> NDA
         # Keep only pixels that cover nothing but the scene.
         shares = cv2.resize(mask.astype(np.float32), (width, height), interpolation=cv2.INTER_AREA)
         mask = np.asarray(shares > 1.0 - 1e-4, dtype=bool)
-    if not mask.any():
-        raise InputError(f"{path}: is completely black, so no scene is left; paint the scene white")
-    side = min(max(_SMALLEST_SCENE, -(-max(width, height) // _SCENE_PER_SIDE)), width, height)
-    square = np.ones((side, side), np.uint8)
-    if not cv2.erode(mask.astype(np.uint8), square, borderType=cv2.BORDER_CONSTANT, borderValue=0).any():
-        raise InputError(f"{path}: no square of {side} px is white, so too little scene is left; paint the scene white")
     return mask

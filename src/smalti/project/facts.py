@@ -86,6 +86,28 @@ class FieldOfView(Fact):
 
 
 @dataclass(frozen=True, slots=True)
+class OwnMasks(Fact):
+    """By what each frame's own mask is found, as `FrameMasks`."""
+
+    NAME: ClassVar[str] = "masks of frames"
+
+    field: str  # like the other two packed by `pack_mask`
+    overlays: str
+    palette: str
+    disc_changes: bool
+    highlights: Annotated[int, Field(ge=0, le=256)]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenMasks(Fact):
+    """The masks that the user gave, one a frame."""
+
+    NAME: ClassVar[str] = "given masks"
+
+    masks: tuple[str, ...]  # packed by `pack_mask`
+
+
+@dataclass(frozen=True, slots=True)
 class Keyframes(Fact):
     """The keyframes of a video, and how the camera moved between them."""
 

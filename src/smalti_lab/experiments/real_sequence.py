@@ -224,7 +224,8 @@ def match_all(folder: Path, frames: int) -> Matches:
     with open_source(folder) as source:
         outline, frame_views = Outline.of_pixels(source.width, source.height), FrameViews(source, "auto")
         keypoints = [
-            find_keypoints(in_gray(image), frame_views.mask(image)) for _, image in source.read_many(range(frames))
+            find_keypoints(in_gray(image), frame_views.mask(number, image))
+            for number, image in source.read_many(range(frames))
         ]
     agent = KeypointAgent(keypoints.__getitem__, outline)
     answers = (agent.answer(Pair(i, j)) for i, j in combinations(range(frames), 2))
