@@ -2,6 +2,7 @@
 
     python benchmarks/masks.py [--seeds 1,2,3] [--frames 200] [--tool 0.15] [--pictures FOLDER]
     python benchmarks/masks.py --real           shares masked of the sets in SMALTI_DATA
+    python benchmarks/masks.py --registration [--seeds 1,2,3] [--frames 200] [--tool 0.15]   error of the mosaic
     python benchmarks/masks.py --cost PROJECT   processor seconds of rendering it
 
 A synthetic frame has highlights and particles; a tool reaches into some of the frames; there are a logo, a running
@@ -23,11 +24,14 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.building.build_settings import BuildSettings
 from smalti.building.frame_views import FrameViews
+from smalti.building.preparation import prepare
 from smalti.frames.source import open_source
 from smalti.frames.source_settings import SourceSettings
 from smalti.frames.visibility import Part, PartFinder
 from smalti.geometry.homographies import invert_homographies, project_points
+from smalti.progress import Silence
 from smalti.project.project import Project
 from smalti.rendering.mosaic import Mosaic
 from smalti_lab.endoscopy.endoscope_sequence import EndoscopeSequence
@@ -51,9 +55,12 @@ def main() -> None:
     parser.add_argument("--tool", type=float, default=0.15, help="share of the frames that a tool reaches into")
     parser.add_argument("--pictures", type=Path)
     parser.add_argument("--real", action="store_true")
+    parser.add_argument("--registration", action="store_true")
     parser.add_argument("--cost", type=Path)
     options = parser.parse_args()
-    if options.real:
+    if options.registration:
+        judge_registration(options.seeds, options.frames, options.tool)
+    elif options.real:
         judge_real_sets()
     elif options.cost:
         time_rendering(options.cost)
@@ -67,11 +74,7 @@ def judge_endoscope(seeds: list[int], frames: int, tool: float, pictures: Path |
     print("| seed | mask | " + " | ".join(names) + " | any | not covered | processor s |")
     print("|" + " --- |" * (len(names) + 5))
     for seed in seeds:
-        scene = load_scene(DATA / "large_images" / SCENES[seed % len(SCENES)])
-        obstacles = Obstacles(tool=tool, dirt=8, logo=True, clock=True)
-        sequence = EndoscopeSequence(
-            scene, EndoscopeSettings(frames=frames, width=SIDE, height=SIDE, obstacles=obstacles), seed
-        )
+        sequence = draw_sequence(seed, frames, tool)
         views = FrameViews(sequence, "auto")
         maps = {
             n: invert_homographies(sequence.motion.plane_from_frame[:1])[0] @ sequence.motion.plane_from_frame[n]
@@ -90,6 +93,36 @@ def judge_endoscope(seeds: list[int], frames: int, tool: float, pictures: Path |
             if pictures is not None:
                 pictures.mkdir(parents=True, exist_ok=True)
                 cv2.imwrite(str(pictures / f"{seed}-{name}.png"), image[..., [2, 1, 0, 3]])
+
+
+def judge_registration(seeds: list[int], frames: int, tool: float) -> None:
+    """Print the error against the truth of mosaics that are built without a person, with and without masks."""
+    print("| seed | mask | placed | in parts | error of the largest, px |\n|" + " --- |" * 5)
+    for seed in seeds:
+        sequence = draw_sequence(seed, frames, tool)
+        for mask in ("none", "auto"):
+            settings = BuildSettings(mask=mask)
+            with (
+                tempfile.TemporaryDirectory() as folder,
+                Project.begin(Path(folder) / "p", sequence, "synthetic", settings.binding()) as project,
+            ):
+                project.source = sequence
+                preparation = prepare(project, sequence, settings, None, Silence())
+                loop = preparation.start
+                part = np.asarray(loop.part)
+                largest = np.flatnonzero(part == 0)
+                used = [preparation.numbers.in_source(n) for n in largest.tolist()]
+                error = sequence.truth_error(loop.mosaic_from_frame[largest], used).rms
+            print(f"| {seed} | {mask} | {len(used)} of {frames} | {part.max() + 1} | {error:.2f} |", flush=True)
+
+
+def draw_sequence(seed: int, frames: int, tool: float) -> EndoscopeSequence:
+    """Return the sequence of a seed."""
+    scene = load_scene(DATA / "large_images" / SCENES[seed % len(SCENES)])
+    obstacles = Obstacles(tool=tool, dirt=8, logo=True, clock=True)
+    return EndoscopeSequence(
+        scene, EndoscopeSettings(frames=frames, width=SIDE, height=SIDE, obstacles=obstacles), seed
+    )
 
 
 def print_row(seed: int, name: str, shares: Mapping[str, float], lost: float, seconds: float) -> None:
