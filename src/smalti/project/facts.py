@@ -39,7 +39,7 @@ class Binding:
     """The settings that must be the same for a build to be resumed."""
 
     source: SourceSettings
-    mask: Text  # "auto", "none", or the path of an image
+    mask: Text  # "auto", "none", or the path of an image or of a folder of images
     seed: int
     matcher: Text  # the name of the user's own matcher, or "keypoints"
     keyframes: Text = "auto"  # "all", or the share of the view that is new in the next one
