@@ -27,7 +27,7 @@ from smalti.agents.agent import Agent
 from smalti.agents.matcher import KeypointAgent
 from smalti.appearance.visual_words import signatures_of
 from smalti.building.chain import register_chain
-from smalti.building.matcher_choice import FrameViews
+from smalti.building.frame_views import FrameViews
 from smalti.frames.pixels import in_gray
 from smalti.frames.source import FrameSource, open_source
 from smalti.geometry.outline import Outline
@@ -128,7 +128,9 @@ def prepare(source: FrameSource, seed: int) -> tuple[Prepared, Remembering]:
     """Register the chain and learn the words, as a build does. All frames of the set are used."""
     frames, outline = len(source), Outline.of_pixels(source.width, source.height)
     sight = FrameViews(source, "auto")
-    keypoints = [find_keypoints(in_gray(image), sight.mask(image)) for _, image in source.read_many(range(frames))]
+    keypoints = [
+        find_keypoints(in_gray(image), sight.mask(number, image)) for number, image in source.read_many(range(frames))
+    ]
     agent = Remembering(KeypointAgent(keypoints.__getitem__, outline))
     roles: Counter[Role] = Counter()
 

@@ -147,6 +147,27 @@ def test_a_mask_of_the_wrong_size_leaves_nothing(images, tmp_path, capfd):
     refused(capfd, tmp_path, images, "-q", "--mask", tmp_path / "mask.png")
 
 
+@pytest.mark.parametrize(
+    ("count", "size", "level", "said"),
+    [
+        (4, (0, 0), 255, "has 4 masks, but 5 frames"),
+        (5, (1, 0), 255, "give a mask of that size"),
+        (5, (0, 0), 0, "all masks are completely black"),
+        (0, (0, 0), 0, "holds no images"),
+    ],
+    ids=["one is missing", "another size", "all black", "empty"],
+)
+def test_masks_of_frames_that_do_not_fit_leave_nothing(images, tmp_path, capfd, count, size, level, said):
+    (tmp_path / "masks").mkdir()
+    with Image.open(next(images.iterdir())) as frame:
+        width, height = frame.size
+    for n in range(count):
+        Image.new("L", (width + size[0], height + size[1]), level).save(tmp_path / "masks" / f"mask{n}.png")
+    words = complaint(capfd, "build", images, "-o", tmp_path / "out", "-q", "--mask", tmp_path / "masks")
+    assert said in words
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_missing_mask_leaves_nothing(images, tmp_path, capfd):
     refused(capfd, tmp_path, images, "-q", "--mask", tmp_path / "mask.png")
 

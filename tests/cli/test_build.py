@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -186,6 +187,32 @@ def test_a_mask_from_a_file_hides_what_is_black(video, tmp_path):
         for entry in project.answers:
             assert entry.answer.landmarks.points_i[:, 0].min() > 55
             assert entry.answer.landmarks.points_j[:, 0].min() > 55
+
+
+def test_a_mask_for_every_frame_keeps_what_moves_out_of_the_mosaic(tmp_path):
+    """A white square moves on; the project needs neither the masks nor its cache to be drawn again."""
+    frames, masks = tmp_path / "frames", tmp_path / "masks"
+    frames.mkdir()
+    masks.mkdir()
+    for n in range(6):
+        image, mask = walk().frame(n), np.full((FRAME[1], FRAME[0]), 255, dtype=np.uint8)
+        there = (slice(60, 100), slice(30 + 25 * n, 70 + 25 * n))
+        image[there], mask[there] = 255, 0
+        Image.fromarray(image).save(frames / f"{n}.png")
+        Image.fromarray(mask).save(masks / f"{n}.png")
+    Image.fromarray(np.zeros_like(mask)).save(masks / "5.png")
+    assert build(frames, tmp_path / "out", "--mask", masks, "--budget", 0) == 0
+    assert build(frames, tmp_path / "none", "--mask", "none", "--budget", 0) == 0
+    shutil.rmtree(masks)
+    shutil.rmtree(tmp_path / "out" / "cache")
+    with Project.open(tmp_path / "out") as project, Project.open(tmp_path / "none") as none:
+        assert project.frames[5].reason  # its mask is black
+        image, unmasked = (np.asarray(one.mosaic().image(4000)) for one in (project, none))
+        with Image.open(tmp_path / "out" / "mosaic.png") as file:
+            written = np.asarray(file.convert("RGBA"))
+        np.testing.assert_array_equal(image, written)
+    assert (unmasked[..., :3].min(axis=2) > 240).sum() > 100  # the seams avoid most of it by themselves
+    assert not (image[..., :3].min(axis=2) > 240).any()
 
 
 def test_a_round_field_of_view_is_found_unless_told_otherwise(tmp_path):

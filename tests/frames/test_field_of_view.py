@@ -117,6 +117,37 @@ def test_an_overlay_is_left_out_and_little_else(draw):
     assert found[~around].all()
 
 
+def draw_scratch(image, opacity=0.35):
+    line = np.zeros((HEIGHT, WIDTH), np.float32)
+    cv2.line(line, (90, 60), (170, 110), 1.0, 2)
+    cv2.circle(line, (230, 150), 5, 1.0, -1)
+    share = opacity * cv2.GaussianBlur(line, (0, 0), 0.8)
+    return np.rint(image * (1 - share) + 30 * share).astype(np.uint8)
+
+
+def test_a_faint_scratch_and_a_speck_on_the_lens_are_left_out_and_little_else():
+    marks = draw_scratch(np.full((HEIGHT, WIDTH), 120, dtype=np.uint8)) < 104  # more than half of the opacity
+    found = find_field(draw_scratch(image) for image in views(frames=32))
+    assert (found & marks).sum() <= 0.3 * marks.sum()
+    around = cv2.dilate(marks.astype(np.uint8), np.ones((17, 17), dtype=np.uint8)).astype(bool)
+    assert found[~around].all()
+
+
+def test_a_clock_that_runs_is_left_out():
+    numbers = np.random.default_rng(8).integers(0, 10, (24, 6))
+    shown = np.zeros((HEIGHT, WIDTH), dtype=bool)
+
+    def draw_clock(image, digits):
+        text = "{}{}:{}{}:{}{}".format(*digits)
+        drawn = cv2.putText(np.zeros_like(image), text, (60, 200), cv2.FONT_HERSHEY_SIMPLEX, 0.9, 255, 2)
+        shown[drawn > 128] = True
+        return np.maximum(image, drawn)
+
+    found = find_field(draw_clock(image, digits) for image, digits in zip(views(), numbers, strict=True))
+    assert (found & shown).sum() <= 0.1 * shown.sum()
+    assert found[: 200 - 60].all()
+
+
 def test_a_ring_over_the_scene_does_not_take_what_it_encloses():
     found = find_field(cv2.circle(image, (160, 120), 60, 255, 2) for image in views())
     assert not found[120, 100]

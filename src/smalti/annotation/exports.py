@@ -139,7 +139,8 @@ def with_between(project: Project, placed: Placed) -> Placed:
 
 def export_preview(project: Project, placed: Placed) -> bytes:
     """Return a preview of the placed frames as PNG. Nobody else may read the source meanwhile."""
-    mosaic = Mosaic(project.source, placed.maps, project.width, project.height, project.mask, lens=placed.lens)
+    size = (project.width, project.height)
+    mosaic = Mosaic(project.source, placed.maps, *size, project.mask, lens=placed.lens, finder=project.own_masks)
     image = mosaic.image(LARGEST_SIDE, blend="feather")
     done, encoded = cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGBA2BGRA))
     assert done, "an image of 8 bits can be encoded"

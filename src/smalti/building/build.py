@@ -78,7 +78,8 @@ def build(
         start: the first frame: its number such as `"120"`, or for videos a time such as `"12.5s"` or `"1:02"`.
         end: the frame after the last one, likewise.
         max_size: reduce frames to this longer side, in pixels.
-        mask: where frames show the scene: `"auto"`, `"none"`, or the path of an image.
+        mask: where frames show the scene: `"auto"`, `"none"`, the path of an image, or that of a folder
+            with an image for every frame.
         registration: of pairs: by `"keypoints"`, or `"dense"`, by all pixels; `"auto"` tries both. Unused with a
             `matcher`.
         method: `"paper"` is the published method without changes.

@@ -24,7 +24,7 @@ class BuildSettings:
     """How to build. The frames, their chain and their appearance depend on `source`, `mask`, `keyframes` and `seed`."""
 
     source: SourceSettings = field(default_factory=SourceSettings)
-    mask: str = "auto"  # "auto", "none", or the path of an image
+    mask: str = "auto"  # "auto", "none", or the path of an image or of a folder of images
     registration: Registration = "auto"  # of pairs, unless the user gives a matcher
     method: Method = "smalti"
     family: str = "projective"  # of the maps

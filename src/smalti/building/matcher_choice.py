@@ -1,33 +1,25 @@
-"""Choose keypoint or dense registration by a trial of both; find the part of each frame that registration uses."""
+"""Choose keypoint or dense registration by a trial of both."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from smalti.agents.agent import Agent, Anywhere, Consultation, prefetch
 from smalti.agents.matcher import CallableAgent, DenseAgent, KeypointAgent, Matcher
+from smalti.building.frame_views import FrameViews
 from smalti.engine.links import map_in_pixels
 from smalti.frame_numbers import FrameNumbers
-from smalti.frames.field_of_view import read_mask
-from smalti.frames.pixels import in_gray
-from smalti.frames.source import FrameSource
-from smalti.frames.visibility import FrameMasks
 from smalti.geometry.homographies import apply_map
 from smalti.geometry.outline import Outline
 from smalti.project.entries import Role
 from smalti.project.facts import Fact, Registration
 from smalti.project.project import Project
 from smalti.records import Answer, Landmarks, Pair
-from smalti.registration.dense import Prepared, prepare
 
 TRIALS = 6
 """Triangles (n, n + 1, n + 2), spread over the sequence, that are registered with both methods."""
@@ -179,66 +171,3 @@ def _closing_px(sides: Sequence[Landmarks], outline: Outline) -> float:
     points = outline.scaled(0.5).corners
     off = apply_map(first_from_second @ second_from_third, points) - apply_map(first_from_third, points)
     return float(np.sqrt(np.mean(np.sum(off**2, axis=1))))
-
-
-SAMPLES = 32
-USUALLY_SHOWN = 0.9
-"""Share of the sampled frames. If the field of view changes, a pixel that fewer frames show is not valid."""
-
-MOST_PREPARED = 24
-"""Frames prepared for dense registration that stay in memory."""
-
-
-class FrameViews:
-    """The valid part of every frame. Whatever is needed is computed on first use."""
-
-    def __init__(self, source: FrameSource, choice: str) -> None:
-        """`choice` is auto, none or the path of a mask."""
-        self._source = source
-        self._choice = choice
-        self._prepared: OrderedDict[int, Prepared] = OrderedDict()
-
-    @cached_property
-    def field(self) -> NDArray[np.bool_] | None:
-        """The valid pixels (h, w) common to the frames; None if all are valid."""
-        if self._masks is None:
-            return None
-        field = self._masks.field
-        if self._masks.disc_changes:
-            # A mosaic should show the rim of hardly any frame.
-            field = field & (np.mean([self._masks.of(image) for image in self._sample()], axis=0) > USUALLY_SHOWN)
-        return None if field.all() else field
-
-    def mask(self, image: NDArray[np.uint8]) -> NDArray[np.bool_] | None:
-        """Return the valid pixels of a frame (h, w, 3); None if all are valid."""
-        return None if self._masks is None else self._masks.of(image)
-
-    def read_gray(self, number: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_] | None]:
-        """Return a frame in gray (h, w), and its valid pixels."""
-        image = self._source.read(number)
-        return in_gray(image), self.mask(image)
-
-    def prepared(self, number: int) -> Prepared:
-        """Return a frame prepared for dense registration. The latest ones stay in memory."""
-        if number not in self._prepared:
-            self._prepared[number] = prepare(*self.read_gray(number))
-            if len(self._prepared) > MOST_PREPARED:
-                self._prepared.popitem(last=False)
-        self._prepared.move_to_end(number)
-        return self._prepared[number]
-
-    @cached_property
-    def _masks(self) -> FrameMasks | None:
-        source = self._source
-        if self._choice == "none":
-            return None
-        field = None
-        if self._choice != "auto":
-            field = read_mask(Path(self._choice), source.width, source.height, scale=source.scale)
-        return FrameMasks.of_sample(self._sample(), field)
-
-    def _sample(self) -> Iterator[NDArray[np.uint8]]:
-        """Yield some frames spread over the sequence."""
-        frames = len(self._source)
-        numbers = np.unique(np.linspace(0, frames - 1, min(SAMPLES, frames)).round().astype(int))
-        return (image for _, image in self._source.read_many(numbers.tolist()))

@@ -22,8 +22,9 @@ from smalti.appearance.patch_words import grid_signatures
 from smalti.appearance.visual_words import signatures_of
 from smalti.building.build_settings import BuildSettings
 from smalti.building.chain import Chain, register_chain
+from smalti.building.frame_views import FrameViews
 from smalti.building.keyframes import USUAL_SHARE, Frame, KeyframeChooser, parse_share
-from smalti.building.matcher_choice import FrameViews, Matchers, choose_matchers
+from smalti.building.matcher_choice import Matchers, choose_matchers
 from smalti.building.raster import Places, places_of
 from smalti.building.source_questions import Questions
 from smalti.compiled import cores
@@ -87,7 +88,7 @@ def prepare(
     No questions are asked about parts of fewer than `least_part` frames that nothing joins to the others. If the
     settings have neither a budget nor a target, questions are asked `until_enough`: while they are worth their time.
     """
-    frame_views = FrameViews(source, settings.mask)
+    frame_views = FrameViews(source, settings.mask, project.finder)
     with timed(project, "reading"):
         frames = _read(project, source, frame_views, settings.keyframes, progress)
         numbers = number_usable(frames)
@@ -148,7 +149,7 @@ def _read(
         progress.say(store.discarded.pop())
     cache.say, cache.find_again = progress.say, partial(_find_again, frame_views)
     if store.fact(FieldOfView) is None:
-        project.keep_mask(frame_views.field)
+        project.keep_mask(frame_views.field, frame_views.finder)
     frames, known = store.frames(), store.fact(SourceDigests)
     is_known = not again and _is_known(project, frames)
     if not is_known or known is None:
@@ -342,7 +343,7 @@ def _measured(source: FrameSource, frame_views: FrameViews) -> Iterator[Frame]:
 
     def views() -> Iterator[tuple[NDArray[np.uint8], NDArray[np.bool_] | None]]:
         for number, image in source.read_many(range(len(source))):
-            gray, mask = in_gray(image), frame_views.mask(image)
+            gray, mask = in_gray(image), frame_views.mask(number, image)
             seen.append((number, image, gray, mask))
             yield gray, mask
 

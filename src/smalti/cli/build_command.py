@@ -72,8 +72,9 @@ def add_choice_of_frames(parser: argparse.ArgumentParser) -> argparse._ArgumentG
     frames.add_argument(
         "--mask",
         default="auto",
-        metavar="auto|none|FILE",
-        help="part of a frame that shows the scene: found, all, or white in FILE (auto)",
+        metavar="auto|none|FILE|FOLDER",
+        help="part of a frame that shows the scene: found, all, white in FILE, or white in the image in FOLDER with "
+        "the name or the place of the frame (auto)",
     )
     frames.add_argument(
         "--registration",

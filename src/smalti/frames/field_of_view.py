@@ -32,6 +32,7 @@ _SCENE_PER_SIDE = 200
 # Edges of the rim and of overlays. In real, moving scenes no edge comes near the latter.
 _RIM_STABILITY, _RIM_STEEPNESS = 0.6, 2.5
 _OVERLAY_STABILITY, _OVERLAY_STEEPNESS = 0.8, 8.0
+_FAINT_STABILITY, _FAINT_STEEPNESS, _FAINT_RATIO = 0.85, 1.5, 5.0  # the last: to the median of the mean gradients
 _SHORTEST_OVERLAY_EDGE = 24
 _MOVING_STABILITY, _MOVING_DEVIATION = 0.5, 4.0  # at most and at least: a resting scene varies only by noise
 _FEWEST_FRAMES = 16  # with fewer frames, edges may agree by chance
@@ -47,12 +48,8 @@ def find_field(images: Iterable[NDArray[np.uint8]]) -> NDArray[np.bool_]:
     A dark surround, round or straight, is left out. So are overlays that stand still while the scene moves: text, a
     logo, a cross-hair. In doubt, the whole frame is scene.
     """
-    return find_fixed_field(Stability.of(images))
-
-
-def find_fixed_field(statistics: Stability) -> NDArray[np.bool_]:
-    """Return the same from the statistics of the frames."""
-    within = _find_within_surround(statistics)
+    statistics = Stability.of(images)
+    within = find_within_surround(statistics)
     return within & ~find_overlays(statistics, within)
 
 
@@ -61,7 +58,7 @@ def find_margin(shape: tuple[int, ...]) -> int:
     return max(2, round(_MARGIN * float(max(shape))))
 
 
-def _find_within_surround(statistics: Stability) -> NDArray[np.bool_]:
+def find_within_surround(statistics: Stability) -> NDArray[np.bool_]:
     """Return the inside of a surround that stays dark, reaches the frame's edge, and has a fixed rim."""
     whole = np.ones(statistics.dark_share.shape, dtype=bool)
     margin = find_margin(statistics.dark_share.shape)
@@ -80,7 +77,11 @@ def _find_within_surround(statistics: Stability) -> NDArray[np.bool_]:
 
 
 def find_overlays(statistics: Stability, field: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return fixed, steep edges inside the field, and the constant areas they enclose."""
+    """Return fixed edges inside the field, and the constant areas that steep ones enclose.
+
+    Scratches and dirt on a lens are fainter than text. They are found where the scene's own edges average out so well
+    that nothing else would leave an edge.
+    """
     nothing = np.zeros(field.shape, dtype=bool)
     margin = find_margin(statistics.dark_share.shape)
     within = shrink(field, margin)
@@ -92,11 +93,23 @@ def find_overlays(statistics: Stability, field: NDArray[np.bool_]) -> NDArray[np
         return nothing  # the camera rests: everything stands still
     edges = within & (statistics.stability > _OVERLAY_STABILITY) & (statistics.steepness > _OVERLAY_STEEPNESS)
     edges = _large_groups(edges, margin)
+    faintest = max(_FAINT_RATIO * float(np.median(statistics.steepness[within])), _FAINT_STEEPNESS)
+    faint = within & (statistics.stability > _FAINT_STABILITY) & (statistics.steepness > faintest)
+    faint = _large_groups(faint, margin)
     still = statistics.deviation < _STILL_DEVIATION * deviation
     # A constant area may also be a white sky: take it only near the edges.
     near = grow(edges, 8 * margin)
-    overlay = grow(reach(edges | (still & near & within), edges), margin) & field
+    overlay = grow(reach(edges | (still & near & within), edges) | faint, margin)
+    # Digits that change leave gaps; the middle of a speck has no edges.
+    overlay = _fill_small_holes(shrink(grow(overlay, 2 * margin), 2 * margin), (8 * margin) ** 2) & field
     return overlay if overlay.sum() <= _LARGEST_OVERLAY * field.sum() else nothing
+
+
+def _fill_small_holes(region: NDArray[np.bool_], most: int) -> NDArray[np.bool_]:
+    """Add the holes of at most so many pixels."""
+    labels, sizes = label_parts(~region)
+    filled: NDArray[np.bool_] = region | ((sizes > 0) & (sizes <= most))[labels]
+    return filled
 
 
 def _large_groups(edges: NDArray[np.bool_], gap: int) -> NDArray[np.bool_]:
@@ -163,6 +176,18 @@ def read_mask(path: Path, width: int, height: int, *, scale: float = 1.0) -> NDA
 
     It may have the working size or, if `scale` (working pixels per source pixel) is not 1, the source's.
     """
+    mask = read_region(path, width, height, scale=scale)
+    if not mask.any():
+        raise InputError(f"{path}: is completely black, so no scene is left; paint the scene white")
+    side = min(max(_SMALLEST_SCENE, -(-max(width, height) // _SCENE_PER_SIDE)), width, height)
+    square = np.ones((side, side), np.uint8)
+    if not cv2.erode(mask.astype(np.uint8), square, borderType=cv2.BORDER_CONSTANT, borderValue=0).any():
+        raise InputError(f"{path}: no square of {side} px is white, so too little scene is left; paint the scene white")
+    return mask
+
+
+def read_region(path: Path, width: int, height: int, *, scale: float = 1.0) -> NDArray[np.bool_]:
+    """Return the same, however little scene is left."""
     header = read_header(path)
     size = (header.width, header.height)
     fits = size == (width, height)
@@ -178,10 +203,4 @@ def read_mask(path: Path, width: int, height: int, *, scale: float = 1.0) -> NDA
         # Keep only pixels that cover nothing but the scene.
         shares = cv2.resize(mask.astype(np.float32), (width, height), interpolation=cv2.INTER_AREA)
         mask = np.asarray(shares > 1.0 - 1e-4, dtype=bool)
-    if not mask.any():
-        raise InputError(f"{path}: is completely black, so no scene is left; paint the scene white")
-    side = min(max(_SMALLEST_SCENE, -(-max(width, height) // _SCENE_PER_SIDE)), width, height)
-    square = np.ones((side, side), np.uint8)
-    if not cv2.erode(mask.astype(np.uint8), square, borderType=cv2.BORDER_CONSTANT, borderValue=0).any():
-        raise InputError(f"{path}: no square of {side} px is white, so too little scene is left; paint the scene white")
     return mask

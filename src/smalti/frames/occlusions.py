@@ -28,7 +28,7 @@ _HIGHLIGHT_MARGIN = 0.008  # share of the longer side: highlights fade over some
 _LONGER_SIDE = 120  # colours are compared at this size
 
 # A colour is the share of red and the share of green, each in this many steps, whatever the brightness.
-_STEPS = 32
+COLOUR_STEPS = 32
 _DARK_BELOW = 90  # sum of the three channels: darker pixels have no reliable colour
 
 _NOISE = 0.002  # share of a frame's pixels
@@ -58,6 +58,11 @@ class Highlights:
         gap = int(np.argmin(gaps))
         return cls(lowest + gap if counts[_WHITE].mean() > _PILE * max(gaps[gap], 1.0) else _NONE)
 
+    @property
+    def exist(self) -> bool:
+        """Whether any frame may have highlights."""
+        return self.level < _NONE
+
     def find(self, gray: NDArray[np.uint8]) -> Region:
         """Return the highlights of a frame (h, w) and a margin around them."""
         bright = gray >= self.level
@@ -70,24 +75,24 @@ class Highlights:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Palette:
-    """Which colours are the scene's, (_STEPS, _STEPS)."""
+    """Which colours are the scene's, (COLOUR_STEPS, COLOUR_STEPS)."""
 
     common: NDArray[np.bool_]
 
     @classmethod
     def of(cls, samples: Sequence[NDArray[np.uint8]]) -> Self:
         """Learn the scene's colours from its pixels, (n, 3) a frame."""
-        frames = np.zeros(_STEPS * _STEPS)
+        frames = np.zeros(COLOUR_STEPS * COLOUR_STEPS)
         for pixels in samples:
             colours = _name_colours(pixels)
             frames += np.bincount(colours, minlength=len(frames)) > _NOISE * len(pixels)
-        common = (frames >= max(1.0, _COMMON_FRAMES * len(samples))).reshape(_STEPS, _STEPS)
+        common = (frames >= max(1.0, _COMMON_FRAMES * len(samples))).reshape(COLOUR_STEPS, COLOUR_STEPS)
         return cls(grow(common, 1))  # neighbouring colours are shades of a colour
 
     @classmethod
     def of_everything(cls) -> Self:
         """Count all colours as the scene's, so that no tools are found."""
-        return cls(np.ones((_STEPS, _STEPS), dtype=bool))
+        return cls(np.ones((COLOUR_STEPS, COLOUR_STEPS), dtype=bool))
 
     def find_tools(self, image: NDArray[np.uint8], field: Region) -> Region:
         """Return large areas of rare colours that extend into the field (h, w) from its rim; in doubt, it is scene."""
@@ -113,6 +118,6 @@ def _name_colours(pixels: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Return each pixel's index in the palette, (...,) from (..., 3)."""
     levels = pixels.astype(np.int64)
     total = np.maximum(levels.sum(axis=-1), 1)
-    red, green = (levels[..., channel] * (_STEPS - 1) // total for channel in (0, 1))
-    names: NDArray[np.int64] = red * _STEPS + green
+    red, green = (levels[..., channel] * (COLOUR_STEPS - 1) // total for channel in (0, 1))
+    names: NDArray[np.int64] = red * COLOUR_STEPS + green
     return names

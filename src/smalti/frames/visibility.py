@@ -4,15 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self, TypeVar
+from enum import IntEnum
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from smalti.frames.disc import find_own_field
-from smalti.frames.field_of_view import Stability, find_fixed_field, find_margin, find_overlays
+from smalti.frames.field_of_view import Stability, find_margin, find_overlays, find_within_surround
 from smalti.frames.occlusions import Highlights, Palette
 from smalti.frames.pixels import Region, edge_of, grow, in_gray, shrink
+
+Parts = NDArray[np.uint8]
+"""(h, w): the `Part` of every pixel of a frame."""
+
+
+class Part(IntEnum):
+    """What a pixel of a frame shows."""
+
+    SCENE = 0
+    HIGHLIGHT = 1  # the scene, but too bright to be seen
+    TOOL = 2  # from here on, not the scene
+    OVERLAY = 3
+    SURROUND = 4
+    PAINTED = 5  # black in a mask of the user's
+
+
+class PartFinder(Protocol):
+    """Tells what the pixels of a frame show."""
+
+    @property
+    def field(self) -> Region:
+        """What some frames show, (h, w)."""
+        ...
+
+    @property
+    def differ(self) -> bool:
+        """Whether frames may have other masks than what they share."""
+        ...
+
+    def find_parts(self, number: int, image: NDArray[np.uint8]) -> Parts:
+        """Return the parts of a frame (h, w, 3), by its number in the source."""
+        ...
+
 
 _Pixel = TypeVar("_Pixel", bound=np.generic)
 
@@ -32,6 +66,7 @@ class FrameMasks:
     disc_changes: bool  # whether each frame has a disc of its own
     highlights: Highlights
     palette: Palette
+    overlays: Region  # (h, w): not in the field
 
     @classmethod
     def of_sample(cls, images: Iterable[NDArray[np.uint8]], field: Region | None = None) -> Self:
@@ -42,25 +77,39 @@ class FrameMasks:
         samples: list[_Sample] = []
         statistics = Stability.of(_collect_samples(images, samples))
         changes = field is None and _disc_changes([sample.own_field for sample in samples])
-        if changes:
-            field = ~find_overlays(statistics, statistics.dark_share < _SELDOM_DARK)
-        elif field is None:
-            field = find_fixed_field(statistics)
+        overlays = np.zeros(statistics.dark_share.shape, dtype=bool)
+        if field is None:
+            within = statistics.dark_share < _SELDOM_DARK if changes else find_within_surround(statistics)
+            overlays = find_overlays(statistics, within)
+            field = ~overlays if changes else within & ~overlays
         insides = [_thin(field) & sample.own_field if changes else _thin(field) for sample in samples]
         colours = [sample.image[inside] for sample, inside in zip(samples, insides, strict=True)]
         # Only scopes have a surround, and only scopes have tools.
         surrounded = changes or float(field[edge_of(field.shape)].mean()) < _SURROUNDED_EDGE
         palette = Palette.of(colours) if surrounded else Palette.of_everything()
-        return cls(field, changes, Highlights.of([in_gray(of_frame[None])[0] for of_frame in colours]), palette)
+        highlights = Highlights.of([in_gray(of_frame[None])[0] for of_frame in colours])
+        return cls(field, changes, highlights, palette, overlays)
+
+    @property
+    def differ(self) -> bool:
+        """Whether frames may have other masks than the field."""
+        return self.disc_changes or self.highlights.exist or not self.palette.common.all()
 
     def of(self, image: NDArray[np.uint8]) -> Region:
         """Return where a frame (h, w, 3) shows the scene, (h, w)."""
+        return np.asarray(self.find_parts(0, image) == Part.SCENE)
+
+    def find_parts(self, number: int, image: NDArray[np.uint8]) -> Parts:
+        """Return what the pixels of a frame (h, w, 3) show."""
         gray = in_gray(image)
         field = self.field
         if self.disc_changes:
             field = field & find_own_field(gray, find_margin(gray.shape))
-        in_the_way = self.highlights.find(gray) | self.palette.find_tools(image, field)
-        return field & ~in_the_way
+        parts = np.where(field, np.uint8(Part.SCENE), np.uint8(Part.SURROUND))
+        parts[self.overlays] = Part.OVERLAY
+        parts[field & self.highlights.find(gray)] = Part.HIGHLIGHT
+        parts[field & self.palette.find_tools(image, field)] = Part.TOOL
+        return parts
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -42,7 +42,7 @@ class Binding:
     """The settings that must be the same for a build to be resumed."""
 
     source: SourceSettings
-    mask: Text  # "auto", "none", or the path of an image
+    mask: Text  # "auto", "none", or the path of an image or of a folder of images
     seed: int
     matcher: Text  # the name of the user's own matcher, or "keypoints"
     keyframes: Text = "auto"  # "all", or the share of the view that is new in the next one
@@ -86,6 +86,28 @@ class FieldOfView(Fact):
     NAME: ClassVar[str] = "field of view"
 
     mask: str | None  # packed by `pack_mask`; None for the whole frame
+
+
+@dataclass(frozen=True, slots=True)
+class OwnMasks(Fact):
+    """By what each frame's own mask is found, as `FrameMasks`."""
+
+    NAME: ClassVar[str] = "masks of frames"
+
+    field: str  # like the other two packed by `pack_mask`
+    overlays: str
+    palette: str
+    disc_changes: bool
+    highlights: Annotated[int, Field(ge=0, le=256)]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenMasks(Fact):
+    """The masks that the user gave, one a frame."""
+
+    NAME: ClassVar[str] = "given masks"
+
+    masks: tuple[str, ...]  # packed by `pack_mask`
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,15 +140,12 @@ def unpack_seconds(name: object, seconds: object) -> tuple[str, float]:
 def pack_mask(mask: NDArray[np.bool_]) -> str:
     """Return a mask (h, w) as text."""
     _, image = cv2.imencode(".png", mask.astype(np.uint8) * 255)
-    return base64.b64encode(image.tobytes()).decode()
+    return pack_picture(image.tobytes())
 
 
 def unpack_mask(packed: str, width: int, height: int) -> NDArray[np.bool_]:
     """Return the mask (h, w) of a text."""
-    content = base64.b64decode(packed, validate=True)
-    # A small file may claim to be a huge image: its size is read before its pixels.
-    if len(content) < 24 or struct.unpack(">2I", content[16:24]) != (width, height):
-        raise ValueError("a mask of another size")
+    content = unpack_picture(packed, width, height)
     try:
         image = cv2.imdecode(np.frombuffer(content, dtype=np.uint8), cv2.IMREAD_GRAYSCALE)
     except cv2.error:
@@ -156,6 +153,20 @@ def unpack_mask(packed: str, width: int, height: int) -> NDArray[np.bool_]:
     if image is None or image.shape != (height, width):
         raise ValueError("a mask that cannot be read")
     return np.asarray(image) > 0
+
+
+def pack_picture(picture: bytes) -> str:
+    """Return the PNG of a mask as text."""
+    return base64.b64encode(picture).decode()
+
+
+def unpack_picture(packed: str, width: int, height: int) -> bytes:
+    """Return the PNG of a mask (h, w) of a text."""
+    content = base64.b64decode(packed, validate=True)
+    # A small file may claim to be a huge image: its size is read before its pixels.
+    if len(content) < 24 or struct.unpack(">2I", content[16:24]) != (width, height):
+        raise ValueError("a mask of another size")
+    return content
 
 
 def pack_tracks(tracks: Mapping[int, tuple[int, Track]]) -> str:

@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 
 from smalti.engine.link_confirmation import unconfirmed_frames
 from smalti.errors import ProjectError, TableError
+from smalti.frames.occlusions import COLOUR_STEPS, Highlights, Palette
+from smalti.frames.painted_masks import PaintedMasks
 from smalti.frames.source import FrameSource, open_source
+from smalti.frames.visibility import FrameMasks, PartFinder
 from smalti.geometry.homographies import project_points
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
@@ -32,8 +35,18 @@ from smalti.project.array_cache import Cache
 from smalti.project.database import is_writable
 from smalti.project.entries import AnswerEntry, FrameEntry, History, LinkEntry, LinkState, Placement, Role
 from smalti.project.evaluation import Evaluation, evaluate
-from smalti.project.facts import Binding, FieldOfView, Keyframes, LeftOutPlaces, Outcome, RegistrationFacts, SourceFacts
-from smalti.project.packing import pack_mask, unpack_mask, unpack_tracks
+from smalti.project.facts import (
+    Binding,
+    FieldOfView,
+    GivenMasks,
+    Keyframes,
+    LeftOutPlaces,
+    Outcome,
+    OwnMasks,
+    RegistrationFacts,
+    SourceFacts,
+)
+from smalti.project.packing import pack_mask, pack_picture, unpack_mask, unpack_picture, unpack_tracks
 from smalti.project.people import PersonMeasure, errors_of_all, measure_people
 from smalti.project.project_info import ChainCounts, FrameCounts, LensNumbers, ProjectInfo, count_joined
 from smalti.project.project_lock import ProjectLock, make_folder
@@ -164,9 +177,39 @@ class Project:
                 f"{self.folder}: holds {error}; run the same smalti build command again to find the field of view"
             ) from None
 
-    def keep_mask(self, mask: NDArray[np.bool_] | None) -> None:
-        """Keep the mask."""
+    def keep_mask(self, mask: NDArray[np.bool_] | None, finder: PartFinder | None = None) -> None:
+        """Keep the mask that the frames share, and what finds each frame's own."""
+        if isinstance(finder, FrameMasks):
+            field, overlays, palette = map(pack_mask, (finder.field, finder.overlays, finder.palette.common))
+            self.store.keep_fact(OwnMasks(field, overlays, palette, finder.disc_changes, finder.highlights.level))
+        if isinstance(finder, PaintedMasks):
+            self.store.keep_fact(GivenMasks(tuple(map(pack_picture, finder.pictures))))
+        self.__dict__.pop("finder", None)
         self.store.keep_fact(FieldOfView(None if mask is None else pack_mask(mask)))
+
+    @cached_property
+    def finder(self) -> PartFinder | None:
+        """What finds the parts of a frame: the scene, highlights, tools; None in projects of an older Smalti."""
+        own, given = self.store.fact(OwnMasks), self.store.fact(GivenMasks)
+        try:
+            if given is not None and len(given.masks) != len(self.frames or given.masks):
+                raise ValueError("masks of other frames")
+            if given is not None:
+                return PaintedMasks(tuple(unpack_picture(mask, self.width, self.height) for mask in given.masks))
+            if own is None:
+                return None
+            field, overlays = (unpack_mask(packed, self.width, self.height) for packed in (own.field, own.overlays))
+            palette = Palette(unpack_mask(own.palette, COLOUR_STEPS, COLOUR_STEPS))
+        except ValueError as error:
+            raise ProjectError(
+                f"{self.folder}: holds {error}; run the same smalti build command again in another folder"
+            ) from None
+        return FrameMasks(field, own.disc_changes, Highlights(own.highlights), palette, overlays)
+
+    @property
+    def own_masks(self) -> PartFinder | None:
+        """The same if frames differ in what hides the scene, else None: then the mask that they share says all."""
+        return self.finder if self.finder is not None and self.finder.differ else None
 
     @property
     def tracks(self) -> dict[int, tuple[int, Track]]:
@@ -285,7 +328,8 @@ class Project:
         """Return the reduced frames. Who reads the frames keeps them there, so that rendering need not read them."""
         with naming(self._rendering_folder):
             self._rendering_folder.mkdir(parents=True, exist_ok=True)
-        return Survey(self._rendering_folder, range(len(self.source)), self.width, self.height)
+        numbers = range(len(self.source))
+        return Survey(self._rendering_folder, numbers, self.width, self.height, self.mask, self.own_masks)
 
     def mosaic(
         self,
@@ -324,6 +368,7 @@ class Project:
             memory_bytes=memory_bytes,
             folder=folder,
             say=say,
+            finder=self.own_masks,
         )
 
     def _shown(self, placed: list[Placement], all_frames: bool) -> list[Placement]:

@@ -18,7 +18,7 @@ from scipy.sparse.linalg import splu
 
 from smalti.geometry.homographies import invert_homographies, project_points
 from smalti.geometry.outline import Outline
-from smalti.rendering.frame_survey import Survey
+from smalti.rendering.frame_survey import CLEAR, WORTH, Survey
 from smalti.rendering.light_comparison import BRIGHTEST, DARKEST, STEPS, Comparison, Light, grid_of
 from smalti.rendering.tone_curve import KNEE, WHITE
 
@@ -269,9 +269,13 @@ def average_view(survey: Survey, mosaic_from_frame: NDArray[np.float64], valid: 
     if views < FEWEST_VIEWS or len(cells) == 0:
         return AverageView(points, np.zeros((len(points), 3)), np.inf)
     colours = np.empty((len(indices), len(cells), 3))
+    clear = np.ones((len(indices), len(cells), 1), dtype=np.bool_)
     for n, index in enumerate(indices):
-        colours[n] = survey.frames([int(index)])[0][cells[:, 1].astype(int), cells[:, 0].astype(int), :3]
-    logs = np.where((colours >= DARKEST) & (colours <= BRIGHTEST), np.log(np.maximum(colours, 1.0)), np.nan)
+        seen = survey.frames([int(index)])[0][cells[:, 1].astype(int), cells[:, 0].astype(int)]
+        colours[n] = seen[:, :3]
+        clear[n] = np.all(seen[:, WORTH:] == CLEAR, axis=1, keepdims=True)
+    measured = clear & (colours >= DARKEST) & (colours <= BRIGHTEST)
+    logs = np.where(measured, np.log(np.maximum(colours, 1.0)), np.nan)
     valid_frames = np.isfinite(logs).mean(axis=(1, 2)) > 0.5
     if valid_frames.sum() < FEWEST_VIEWS:
         return AverageView(points, np.zeros((len(points), 3)), np.inf)

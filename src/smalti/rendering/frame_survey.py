@@ -1,4 +1,4 @@
-"""Reduce every frame once and store it; find pairs of frames that show the same part of the scene."""
+"""Reduce every frame and its own mask once and store them; find pairs of frames that show the same scene."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from smalti.frames.visibility import Part, PartFinder, Parts
 from smalti.geometry.homographies import project_points
 from smalti.geometry.outline import Outline
 from smalti.interchange.atomic_files import naming
@@ -25,27 +26,53 @@ LONGER_SIDE = 128
 SHARPNESS = 3
 """The channel after the three colours."""
 
+WORTH = 4
+"""The channel after that, where frames have masks of their own."""
+
+CLEAR, DOUBTFUL, HIDDEN = 0, 1, 2
+"""What a cell of a frame is worth. A frame is drawn at doubtful cells only if no frame is clear there, at hidden ones
+never.
+"""
+
+LEAST_HIDDEN = 1 / 8
+"""Share of a cell. The margins of masks are wider than what a cell hides with less."""
+
+NO_WORTH = np.empty((0, 0), dtype=np.uint8)
+"""The worth of the cells of a frame without a mask of its own: all are clear."""
+
 
 class Survey:
     """Reduced frames in a file, by frame number. Four bytes a cell: red, green, blue, amount of fine detail.
+
+    If frames have masks of their own, a fifth byte is the worth of the cell: CLEAR, DOUBTFUL or HIDDEN.
 
     Each frame is a record with a checksum behind it, or zeros if it was not read yet. So whoever decodes a frame for
     another purpose can keep it here, and an interrupted run goes on.
     """
 
-    def __init__(self, folder: Path, numbers: Sequence[int], width: int, height: int) -> None:
-        """Take the frame numbers by index. The folder belongs to the frames of one source."""
+    def __init__(
+        self,
+        folder: Path,
+        numbers: Sequence[int],
+        width: int,
+        height: int,
+        mask: NDArray[np.bool_] | None = None,
+        finder: PartFinder | None = None,
+    ) -> None:
+        """Take the frame numbers by index. The folder belongs to the frames of one source.
+
+        The `finder` finds the frames' own masks, within the mask (h, w) that they share.
+        """
         self.width, self.height = width, height
         self.cell = cell_of(width, height)
         """Side of a cell in frame pixels."""
         self.columns, self.rows = -(-width // self.cell), -(-height // self.cell)
+        self._mask, self._finder = mask, finder
+        self.channels = 4 if finder is None else 5
+        self._record = self.columns * self.rows * self.channels + CHECKSUM_BYTES
         # The size of a record is in the name, so that whoever looks for damage needs nothing else.
         self._path = folder / f"survey-{width}x{height}-{self._record}.bin"
         self._numbers = numbers
-
-    @property
-    def _record(self) -> int:
-        return self.columns * self.rows * 4 + CHECKSUM_BYTES
 
     def read_frames(
         self,
@@ -63,7 +90,7 @@ class Survey:
 
     def keep(self, number: int, frame: NDArray[np.uint8]) -> None:
         """Reduce and store a frame (h, w, 3). Several threads may do so at once."""
-        reduced = self.reduce(frame).tobytes()
+        reduced = self.reduce(number, frame).tobytes()
         record = np.frombuffer(reduced + checksum_of(reduced), dtype=np.uint8)
         with naming(self._path):
             file = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o666)
@@ -85,22 +112,47 @@ class Survey:
         return missing
 
     def frames(self, indices: NDArray[np.int64] | list[int]) -> NDArray[np.uint8]:
-        """Return (n, rows, columns, 4) of the frames with these indices."""
-        found = np.empty((len(indices), self.rows, self.columns, 4), dtype=np.uint8)
+        """Return (n, rows, columns, 4 or 5) of the frames with these indices."""
+        found = np.empty((len(indices), self.rows, self.columns, self.channels), dtype=np.uint8)
         with self._path.open("rb") as file:
             for n, index in enumerate(indices):
                 os.preadv(file.fileno(), [found[n].data.cast("B")], self._numbers[index] * self._record)
         return found
 
-    def reduce(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Return (rows, columns, 4). All cells have one size; the frame's border is extended into the last cells."""
+    def worth(self, index: int) -> NDArray[np.uint8]:
+        """Return what the cells (rows, columns) of a frame are worth, or `NO_WORTH`."""
+        return NO_WORTH if self._finder is None else np.ascontiguousarray(self.frames([index])[0, ..., WORTH])
+
+    def worths(self, indices: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Return the same of several frames, (n, rows, columns), or nothing."""
+        if self._finder is None:
+            return np.empty((0, 0, 0), dtype=np.uint8)
+        return np.ascontiguousarray(self.frames(indices)[..., WORTH])
+
+    def reduce(self, number: int, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return (rows, columns, 4 or 5). Cells have one size; the frame's border is extended into the last ones."""
         gray = cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)
         detail = cv2.convertScaleAbs(cv2.Laplacian(gray, cv2.CV_16S, ksize=1))
         # Border pixels lack a neighbour. They get the detail of the pixel next to them.
         detail[[0, -1]] = detail[[min(1, self.height - 1), max(self.height - 2, 0)]]
         detail[:, [0, -1]] = detail[:, [min(1, self.width - 1), max(self.width - 2, 0)]]
         colours, sharpness = (self._average(image) for image in (frame, detail))
-        return np.ascontiguousarray(np.dstack([colours, sharpness]), dtype=np.uint8)
+        layers = [colours, sharpness]
+        if self._finder is not None:
+            layers.append(self._rate_cells(self._finder.find_parts(number, frame)))
+        return np.ascontiguousarray(np.dstack(layers), dtype=np.uint8)
+
+    def _rate_cells(self, parts: Parts) -> NDArray[np.uint8]:
+        """Return the worth of the cells (rows, columns)."""
+        if self._mask is not None:
+            parts = np.where(self._mask, parts, np.uint8(Part.SCENE))  # all frames lack these pixels
+        hidden, doubtful = (
+            self._average(np.asarray(region, dtype=np.float32))
+            for region in (parts > Part.HIGHLIGHT, parts != Part.SCENE)
+        )
+        # A canvas cell takes its frame for pixels of the neighbouring cells too.
+        near = cv2.dilate((doubtful > 0).astype(np.uint8), np.ones((3, 3), np.uint8))
+        return np.where(hidden >= LEAST_HIDDEN, np.uint8(HIDDEN), np.asarray(near, dtype=np.uint8))
 
     def _average(self, image: NDArray[Any]) -> NDArray[Any]:
         bottom, right = self.rows * self.cell - self.height, self.columns * self.cell - self.width
@@ -114,6 +166,27 @@ class Survey:
         step = 1.0 / self.cell
         shift = (step - 1) / 2
         return np.array([[step, 0.0, shift], [0.0, step, shift], [0.0, 0.0, 1.0]])
+
+
+def fill_hidden(frame: NDArray[np.uint8], worth: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Give hidden cells of a frame (h, w, 3) the colours of the nearest other pixels.
+
+    Nobody draws them, but the coarse bands of a blend reach beyond the seams.
+    """
+    hidden = worth == HIDDEN
+    if not hidden.any() or hidden.all():
+        return frame
+    cell = cell_of(frame.shape[1], frame.shape[0])
+    there = np.repeat(np.repeat(hidden, cell, axis=0), cell, axis=1)[: frame.shape[0], : frame.shape[1]]
+    _, labels = cv2.distanceTransformWithLabels(
+        there.astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5, labelType=cv2.DIST_LABEL_PIXEL
+    )
+    seen = np.flatnonzero(~there)
+    nearest = np.empty(int(labels.max()) + 1, dtype=np.int64)
+    nearest[labels.ravel()[seen]] = seen
+    filled = frame.copy()
+    filled[there] = frame.reshape(-1, 3)[nearest[labels[there]]]
+    return filled
 
 
 def is_whole(path: Path, record: int) -> bool:

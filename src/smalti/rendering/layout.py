@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import tempfile
 import weakref
@@ -13,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.errors import OutputError, UsageError
+from smalti.frames.visibility import PartFinder
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.rendering.canvas import Canvas, frame_boxes
 from smalti.rendering.exposure import Exposure, average_view, estimate_exposure, plain_exposure
 from smalti.rendering.frame_cache import FrameCache, FramePyramid, FrameReader
-from smalti.rendering.frame_survey import Survey, find_neighbours
+from smalti.rendering.frame_survey import NO_WORTH, Survey, fill_hidden, find_neighbours
 from smalti.rendering.light_comparison import compare, valid_cells
 from smalti.rendering.sampling_kernels import Feather
 from smalti.rendering.seams.patchwork import Patchwork
@@ -42,6 +44,7 @@ class Layout:
         folder: Path | None,
         lens: Lens | None = None,
         say: Callable[[str], None] = lambda message: None,
+        finder: PartFinder | None = None,
     ) -> None:
         self.numbers = sorted(mosaic_from_frame)
         for number in self.numbers:
@@ -66,6 +69,8 @@ class Layout:
         if folder is None:
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._frames = frames
+        self.finder = finder
+        """Finds the frames' own masks; None if they have none."""
         self.say = say
         self._plan: RenderPlan | None = None
         self._last_patchwork: tuple[tuple[Canvas, bool], Patchwork] | None = None
@@ -90,6 +95,7 @@ class Layout:
                 self.mask,
                 self.sigma_px,
                 self.folder,
+                self.finder,
                 on_frame,
                 self.say,
             )
@@ -111,7 +117,9 @@ class Layout:
                 canvas,
                 self.mosaic_from_frame,
                 self.lens,
-                select_frames(self.mosaic_from_frame, self.lens, self.feather.weights, plan.quality),
+                select_frames(
+                    self.mosaic_from_frame, self.lens, self.feather.weights, plan.quality, worth_of=self.worth
+                ),
                 plan.quality,
                 self.feather,
                 plan.survey,
@@ -120,12 +128,26 @@ class Layout:
             self._last_patchwork = (key, patchwork)
         return self._last_patchwork[1]
 
+    def worth(self, index: int) -> NDArray[np.uint8]:
+        """Return what the survey's cells of a frame are worth, empty if frames have no masks of their own."""
+        return NO_WORTH if self.finder is None else self.plan().survey.worth(index)
+
+    def own_masks(self) -> str:
+        """Return a digest of the worth of all cells of all frames, empty if frames have no masks of their own."""
+        if self.finder is None:
+            return ""
+        digest = hashlib.sha256()
+        for index in range(len(self.numbers)):
+            digest.update(self.worth(index).tobytes())
+        return digest.hexdigest()
+
     def frame_cache(self, canvas: Canvas, levels: int, max_bytes: int) -> FrameCache:
         """Return the frames at the resolution of the canvas, with `levels` pyramid levels each."""
         canvas_from_frame = canvas.canvas_from_frame(self.mosaic_from_frame)
 
         def make(index: int, frame: NDArray[np.uint8]) -> FramePyramid:
-            return FramePyramid.of(self.feather.fill_masked(frame), canvas_from_frame[index], levels)
+            filled = fill_hidden(self.feather.fill_masked(frame), self.worth(index))
+            return FramePyramid.of(filled, canvas_from_frame[index], levels)
 
         shape = (self.height, self.width, 3)
         return FrameCache(self._frames, self.numbers, shape, make, self.folder, max_bytes)
@@ -162,12 +184,13 @@ def make_render_plan(
     mask: NDArray[np.bool_],
     sigma_px: NDArray[np.float64],
     folder: Path,
+    finder: PartFinder | None,
     on_frame: Callable[[], None],
     say: Callable[[str], None],
 ) -> RenderPlan:
     """Read every frame once, and compare frames that show the same part of the scene."""
     height, width = mask.shape
-    survey = Survey(folder, numbers, width, height)
+    survey = Survey(folder, numbers, width, height, mask, finder)
     survey.read_frames(frames, on_frame, say)
     pairs = find_neighbours(mosaic_from_frame, lens.outline)
     valid = valid_cells(mask, survey)

@@ -12,7 +12,7 @@ from smalti.compiled import compiled
 from smalti.geometry.homographies import invert_homographies, project_points
 from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
-from smalti.rendering.frame_survey import Survey
+from smalti.rendering.frame_survey import CLEAR, WORTH, Survey
 from smalti.rendering.sampling_kernels import look_up
 
 STEPS = 65
@@ -185,5 +185,10 @@ def _read_valid(
     column, row = int(x), int(y)
     if not (valid[row, column] and valid[row + 1, column + 1]):
         return False
+    if image.shape[2] > WORTH:
+        for below in range(2):
+            for beside in range(2):
+                if image[row + below, column + beside, WORTH] != CLEAR:
+                    return False
     look_up(image, x, y, values)
     return True

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.errors import UsageError
+from smalti.frames.visibility import PartFinder
 from smalti.geometry.lens import Lens
 from smalti.interchange.atomic_files import check_place
 from smalti.notebook_html import PICTURE_SIDE, draw_card
@@ -67,19 +68,21 @@ class Mosaic:
         memory_bytes: int = DEFAULT_MEMORY,
         folder: Path | None = None,
         say: Callable[[str], None] = lambda message: None,
+        finder: PartFinder | None = None,
     ) -> None:
         """Take frames of one size, a map (3, 3) for each frame to draw, and the mask (h, w) of valid frame pixels.
 
         The maps take undistorted pixels. `lens` maps these to distorted pixels; without a lens both are the same.
         `sigma_px` is the position uncertainty of each frame; certain frames are preferred. `folder` keeps intermediate
         results, so that an interrupted rendering can go on. It must belong to these frames alone. Without a folder the
-        results are lost. `say` is told of damaged ones, which are computed again.
+        results are lost. `say` is told of damaged ones, which are computed again. A `finder` finds each frame's own
+        mask within the common one: what it hides comes from other frames.
         """
         if not LEAST_MEMORY <= memory_bytes <= MOST_MEMORY:
             raise UsageError(
                 f"memory {memory_bytes // 2**20} MB: give {LEAST_MEMORY // 2**20} to {MOST_MEMORY // 2**20}"
             )
-        self._layout = Layout(frames, mosaic_from_frame, width, height, mask, sigma_px or {}, folder, lens, say)
+        self._layout = Layout(frames, mosaic_from_frame, width, height, mask, sigma_px or {}, folder, lens, say, finder)
         self._budget = MemoryBudget.within(memory_bytes)
 
     def canvas(self, scale: float = 1.0) -> Canvas:
@@ -234,7 +237,14 @@ class Mosaic:
         layout = self._layout
         if window.width * window.height < CHECKPOINT_FROM_PIXELS or not layout.keeps_results:
             return None
-        known = (layout.numbers, layout.mosaic_from_frame, layout.lens, layout.sigma_px, layout.mask)
+        known = (
+            layout.numbers,
+            layout.mosaic_from_frame,
+            layout.lens,
+            layout.sigma_px,
+            layout.mask,
+            layout.own_masks(),
+        )
         rows = Tiling.of(window, self._budget).rows
         return Checkpoint(layout.folder, canvas, window, blend, even_light, rows, *known)
 

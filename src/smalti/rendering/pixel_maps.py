@@ -16,8 +16,9 @@ from smalti.errors import UnknownNameError
 from smalti.geometry.homographies import invert_homographies
 from smalti.interchange.atomic_files import replacing
 from smalti.rendering.canvas import Canvas, Window, boxes_within, frame_boxes
+from smalti.rendering.frame_survey import HIDDEN, cell_of
 from smalti.rendering.layout import Layout
-from smalti.rendering.sampling_kernels import Bending, bending_of, covers, distorted_position, position
+from smalti.rendering.sampling_kernels import Bending, bending_of, covers, distorted_position, position, worth_at
 from smalti.rendering.seams.seam_candidates import NONE
 
 MapKind = Literal["source", "uncertainty", "coverage"]
@@ -71,7 +72,8 @@ def count_frames(layout: Layout, place_from_mosaic: NDArray[np.float64], window:
     for index, box in zip(*(found.tolist() for found in boxes_within(boxes, window)), strict=True):
         part = Window.between(*box)
         inside = counts[part.slices_in(window)]
-        _count(frame_from_place[index], bending, layout.feather.weights, part.left, part.top, inside)
+        worth, cell = layout.worth(index), cell_of(layout.width, layout.height)
+        _count(frame_from_place[index], bending, layout.feather.weights, worth, cell, part.left, part.top, inside)
     return counts
 
 
@@ -129,6 +131,8 @@ def _count(
     frame_from_canvas: NDArray[np.float64],
     bending: Bending,
     weights: NDArray[np.float32],
+    worth: NDArray[np.uint8],
+    cell: int,
     left: int,
     top: int,
     counts: NDArray[np.uint16],
@@ -136,7 +140,9 @@ def _count(
     for row in range(counts.shape[0]):
         for column in range(counts.shape[1]):
             x, y = distorted_position(frame_from_canvas, bending, left + column, top + row)
-            if covers(weights, x, y) and counts[row, column] < 65535:
+            if not covers(weights, x, y) or counts[row, column] == 65535:
+                continue
+            if worth.size == 0 or worth_at(worth, cell, x, y) != HIDDEN:
                 counts[row, column] += 1
 
 

@@ -244,6 +244,15 @@ def covers(weights: NDArray[np.float32], x: float, y: float) -> bool:
 
 
 @compiled
+def worth_at(worth: NDArray[np.uint8], cell: int, x: float, y: float) -> np.uint8:
+    """Return what the cell of a survey (rows, columns) around a point of the frame is worth."""
+    row = min(max(int(y + 0.5) // cell, 0), worth.shape[0] - 1)
+    column = min(max(int(x + 0.5) // cell, 0), worth.shape[1] - 1)
+    found: np.uint8 = worth[row, column]
+    return found
+
+
+@compiled
 def _fill(
     weights: NDArray[np.float32],
     frame_from_canvas: NDArray[np.float64],

@@ -15,6 +15,7 @@ from smalti.project.project import Project
 from smalti.report.findings import Findings
 from smalti.report.frame_sections import draw_drift, draw_placements
 from smalti.report.markup import Column, Markup, draw_table, element, join, say_seconds
+from smalti.report.masks_section import draw_masks
 from smalti.report.mosaic_section import draw_header, draw_mosaics, make_views
 from smalti.report.people_section import draw_people
 from smalti.report.question_sections import draw_questions
@@ -34,9 +35,11 @@ def write_report(project: Project, path: Path, *, mosaics: Sequence[Path], views
         raise UsageError(f"{len(mosaics)} files of mosaics for {len(findings.parts)} parts: give one a part, or none")
     header = draw_header(findings, path, project.folder, mosaics)
     people = draw_people(findings)
-    sections = [draw_questions(findings), people, draw_placements(findings), draw_background(findings)]
+    masks = draw_masks(project, findings)
+    sections = [draw_questions(findings), people, draw_placements(findings), masks, draw_background(findings)]
     own = {"people": "People"} if people else {}
-    links = {"asked": "Questions", **own, "frames": "Frames", "made": "How it was made"}
+    masked = {"masked": "Masks"} if masks else {}
+    links = {"asked": "Questions", **own, "frames": "Frames", **masked, "made": "How it was made"}
     if findings.parts:
         views = make_views(project, findings) if views is None else views
         sections = [draw_mosaics(findings, path, mosaics, views), draw_drift(findings), *sections]

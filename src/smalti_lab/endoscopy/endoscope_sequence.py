@@ -22,6 +22,7 @@ from smalti_lab.endoscopy.endoscope_light import Lighting, Particles, draw_light
 from smalti_lab.endoscopy.endoscope_motion import Motion, move_hand
 from smalti_lab.endoscopy.endoscope_settings import Camera, EndoscopeSettings
 from smalti_lab.endoscopy.endoscope_view import FieldsOfView, draw_fields, view_tissue
+from smalti_lab.endoscopy.obstruction import DIRT, INK, STEEL, Obstructions, draw_obstructions
 from smalti_lab.endoscopy.tissue import DEVIATION, GREY, Deformation, draw_deformation, prepare_tissue
 from smalti_lab.synthetic.degradation import Degradation, draw_drift, trail
 from smalti_lab.synthetic.synthetic_sequence import RenderedFrames
@@ -40,7 +41,8 @@ FOCUS_FRAMES = 25.0
     BURST_STREAM,
     NOISE_STREAM,
     GRAIN_STREAM,
-) = range(10, 20)
+    OBSTACLES_STREAM,
+) = range(10, 21)
 """Streams of random numbers of the same seed. Lower numbers belong to draws of other sequences too."""
 
 TISSUE_COLOUR = (184.0, 104.0, 88.0)
@@ -128,8 +130,15 @@ class EndoscopeSequence(RenderedFrames):
         image = colour_tissue(view, self.settings.tissue.contrast, shade)
         lay_over(image, GLINT, self.lighting.glints(n))
         lay_over(image, PARTICLE, self.particles.cover(n))
+        obstacles = self.obstructions
+        if self.settings.obstacles.tool:
+            lay_over(image, STEEL, obstacles.tool(n))
         first = first_of_burst(self.disturbance, n)
         image = spoil(self.disturbance[n], image, shade, n - first, self._draw(BURST_STREAM, first))
+        if self.settings.obstacles.dirt:
+            lay_over(image, DIRT, obstacles.dirt)
+        if self.settings.obstacles.logo or self.settings.obstacles.clock:
+            lay_over(image, INK, obstacles.overlays(n))
         return record(image, self.fields.depths(n), camera, self._draw(NOISE_STREAM, n))
 
     @cached_property
@@ -160,6 +169,22 @@ class EndoscopeSequence(RenderedFrames):
         return draw_particles(
             self.settings.particles, (self.width, self.height), self.motion.pan, self._draw(PARTICLES_STREAM)
         )
+
+    @cached_property
+    def obstructions(self) -> Obstructions:
+        """What else hides the tissue."""
+        return draw_obstructions(self.settings.obstacles, self.fields, self._draw(OBSTACLES_STREAM))
+
+    def hidden(self, n: int) -> dict[str, NDArray[np.float32]]:
+        """Return the share (h, w) of each pixel of frame n that hides the tissue, by what hides it."""
+        obstacles = self.obstructions
+        return {
+            "highlights": self.lighting.glints(n),
+            "particles": self.particles.cover(n),
+            "tool": obstacles.tool(n),
+            "dirt": obstacles.dirt,
+            "overlays": obstacles.overlays(n),
+        }
 
     @cached_property
     def _blurs(self) -> NDArray[np.float64]:

@@ -89,6 +89,19 @@ class Camera:
 
 
 @dataclass(frozen=True, slots=True)
+class Obstacles:
+    """What hides a part of the tissue in some or all frames; nothing by default."""
+
+    tool: float = 0.0  # fraction of the frames that a tool reaches into
+    dirt: int = 0  # scratches and specks on the lens, fixed in the frame
+    logo: bool = False  # burned in, always the same
+    clock: bool = False  # burned in, and it runs
+
+    def __post_init__(self) -> None:
+        _refuse_outside("obstacles", self, tool=(0, 1), dirt=(0, 100))
+
+
+@dataclass(frozen=True, slots=True)
 class EndoscopeSettings:
     """Everything that a sequence depends on, besides the scene and the seed."""
 
@@ -100,6 +113,7 @@ class EndoscopeSettings:
     eyepiece: Eyepiece = field(default_factory=Eyepiece)
     light: Light = field(default_factory=Light)
     camera: Camera = field(default_factory=Camera)
+    obstacles: Obstacles = field(default_factory=Obstacles)
     particles: float = 15.0  # in view at a time, on average
     disturbed: float = 0.0  # fraction of unusable frames, in bursts
 

@@ -16,7 +16,7 @@ from smalti.agents.agent import Agent, PrecomputedAgent
 from smalti.agents.matcher import KeypointAgent
 from smalti.appearance.visual_words import signatures_of, strongest_of_cells
 from smalti.building.chain import register_chain
-from smalti.building.matcher_choice import FrameViews
+from smalti.building.frame_views import FrameViews
 from smalti.errors import InputError, OutputError, UsageError
 from smalti.frames.pixels import in_gray
 from smalti.frames.source import open_source
@@ -224,7 +224,8 @@ def match_all(folder: Path, frames: int) -> Matches:
     with open_source(folder) as source:
         outline, frame_views = Outline.of_pixels(source.width, source.height), FrameViews(source, "auto")
         keypoints = [
-            find_keypoints(in_gray(image), frame_views.mask(image)) for _, image in source.read_many(range(frames))
+            find_keypoints(in_gray(image), frame_views.mask(number, image))
+            for number, image in source.read_many(range(frames))
         ]
     agent = KeypointAgent(keypoints.__getitem__, outline)
     answers = (agent.answer(Pair(i, j)) for i, j in combinations(range(frames), 2))

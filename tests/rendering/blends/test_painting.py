@@ -9,6 +9,7 @@ from smalti.rendering.blends.tile_painting import OverlayPainting, to_bytes
 from smalti.rendering.canvas import Window
 from smalti.rendering.exposure import plain_exposure
 from smalti.rendering.frame_cache import FramePyramid
+from smalti.rendering.frame_survey import NO_WORTH
 from smalti.rendering.sampling_kernels import Feather
 from smalti.rendering.tone_curve import WHITE
 from tests.rendering.scene import shift
@@ -19,7 +20,9 @@ STRAIGHT = Lens(Outline.of_pixels(30, 20))
 
 def painting(tile: Window, parts: dict[int, Window], frame_from_canvas: list[np.ndarray]) -> OverlayPainting:
     light = plain_exposure(len(frame_from_canvas), MASK).light
-    return OverlayPainting(FEATHER, tile, parts, np.array(frame_from_canvas), STRAIGHT, Feather(MASK), light, WHITE)
+    return OverlayPainting(
+        FEATHER, tile, parts, np.array(frame_from_canvas), STRAIGHT, Feather(MASK), light, WHITE, lambda index: NO_WORTH
+    )
 
 
 def grey(level: int) -> FramePyramid:

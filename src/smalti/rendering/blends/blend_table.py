@@ -19,9 +19,18 @@ from smalti.geometry.homographies import invert_homographies
 from smalti.rendering.blends.seam_blends import MultibandPainting, PatchPainting, levels_for, reach_of
 from smalti.rendering.blends.tile_painting import Method, OverlayPainting, Technique, to_bytes
 from smalti.rendering.canvas import Canvas, Window, boxes_within
+from smalti.rendering.frame_survey import DOUBTFUL, HIDDEN
 from smalti.rendering.layout import Layout
 from smalti.rendering.light_comparison import Light
-from smalti.rendering.sampling_kernels import Bending, brighten, cubic, distorted_position, position, weight_at
+from smalti.rendering.sampling_kernels import (
+    Bending,
+    brighten,
+    cubic,
+    distorted_position,
+    position,
+    weight_at,
+    worth_at,
+)
 from smalti.rendering.seams.seam_candidates import select_frames
 from smalti.rendering.tone_curve import shown
 
@@ -33,6 +42,8 @@ MEDIAN_VIEWS = 15
 
 SLOTS = 24
 """Colours kept of a pixel: those of the frames in which it is deepest inside."""
+
+_DOUBTFUL_WEIGHT = 1 / 255  # where a highlight may hide the scene: it hardly counts beside other frames
 
 _RIM = 0.2  # of the distance from a frame's border to its middle
 
@@ -77,7 +88,9 @@ def _mix(blend: Blend, canvas: Canvas, layout: Layout, light: Callable[[int], Li
     indices = np.arange(len(frame_from_canvas))
     if blend == "median":
         quality = layout.plan().quality
-        indices = select_frames(layout.mosaic_from_frame, layout.lens, layout.feather.weights, quality, MEDIAN_VIEWS)
+        indices = select_frames(
+            layout.mosaic_from_frame, layout.lens, layout.feather.weights, quality, MEDIAN_VIEWS, layout.worth
+        )
     method = MEDIAN if blend == "median" else FEATHER
 
     boxes = layout.boxes(canvas)[indices]
@@ -85,7 +98,9 @@ def _mix(blend: Blend, canvas: Canvas, layout: Layout, light: Callable[[int], Li
     def begin(tile: Window) -> OverlayPainting:
         touching, parts = boxes_within(boxes, tile)
         touched = {int(indices[n]): Window.between(*part) for n, part in zip(touching, parts.tolist(), strict=True)}
-        return OverlayPainting(method, tile, touched, frame_from_canvas, layout.lens, layout.feather, light, white)
+        return OverlayPainting(
+            method, tile, touched, frame_from_canvas, layout.lens, layout.feather, light, white, layout.worth
+        )
 
     bytes_per_pixel = 4 * SLOTS + 20 if blend == "median" else 28
     return Technique(begin, lambda window, pool: None, levels=1, reach=0, bytes_per_pixel=bytes_per_pixel)
@@ -112,6 +127,8 @@ def _add_weighted(
     table_from_frame: NDArray[np.float64],
     white: float,
     weights: NDArray[np.float32],
+    worth: NDArray[np.uint8],
+    cell: int,
     left: int,
     top: int,
     colour_sums: NDArray[np.float32],
@@ -123,6 +140,12 @@ def _add_weighted(
             weight = weight_at(weights, x, y)
             if weight <= 0.0:
                 continue
+            if worth.size:
+                worth_here = worth_at(worth, cell, x, y)
+                if worth_here == HIDDEN:
+                    continue
+                if worth_here == DOUBTFUL:
+                    weight *= np.float32(_DOUBTFUL_WEIGHT)
             bright = brighten(flatness, table_from_frame, x, y)
             u, v = position(source_from_frame, x, y)
             red, green, blue = cubic(pixels, u, v)
@@ -157,6 +180,8 @@ def _collect(
     table_from_frame: NDArray[np.float64],
     white: float,
     feather: NDArray[np.float32],
+    worth: NDArray[np.uint8],
+    cell: int,
     left: int,
     top: int,
     colours: NDArray[np.uint8],
@@ -172,6 +197,12 @@ def _collect(
             weight = np.uint8(
                 max(min(np.float32(255.0) * depth / np.float32(_RIM), np.float32(255.0)), np.float32(1.0))
             )
+            if worth.size:
+                worth_here = worth_at(worth, cell, x, y)
+                if worth_here == HIDDEN:
+                    continue
+                if worth_here == DOUBTFUL:
+                    weight = np.uint8(1)
             slots = weights[row, column]
             worst = 0
             for slot in range(slots.shape[0]):

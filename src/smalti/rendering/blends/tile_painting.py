@@ -17,6 +17,7 @@ from smalti.compiled import compiled
 from smalti.geometry.lens import Lens
 from smalti.rendering.canvas import Window
 from smalti.rendering.frame_cache import FramePyramid
+from smalti.rendering.frame_survey import cell_of
 from smalti.rendering.light_comparison import Light
 from smalti.rendering.sampling_kernels import Feather, bending_of
 from smalti.rendering.tone_curve import WHITE, shown
@@ -81,8 +82,8 @@ class Method:
     # Colours and weights over a window (h, w) that so many frames touch.
     begin: Callable[[tuple[int, int], int], tuple[NDArray[Any], NDArray[Any]]]
     # Compiled. Takes the pixels, source_from_frame and frame_from_canvas of a frame, the bending of the lens, the
-    # frame's gains, flatness and table_from_frame, the white of the tone curve, the feather's weights, left and top of
-    # the part it touches, and adds to colours and weights of that part.
+    # frame's gains, flatness and table_from_frame, the white of the tone curve, the feather's weights, the worth of the
+    # frame's cells and their side, left and top of the part it touches, and adds to colours and weights of that part.
     take: Callable[..., None]
     finish: Callable[[NDArray[Any], NDArray[Any]], NDArray[np.uint8]]  # to RGBA (h, w, 4)
 
@@ -100,10 +101,14 @@ class OverlayPainting:
         feather: Feather,
         light: Callable[[int], Light],
         white: float,
+        worth: Callable[[int], NDArray[np.uint8]],
     ) -> None:
         """Take the part of the tile that each frame touches, by frame index."""
         self._method, self._tile, self._parts, self._frame_from_canvas = method, tile, parts, frame_from_canvas
         self._bending, self._feather, self._light, self._white = bending_of(lens), feather, light, white
+        self._worth = worth
+        height, width = feather.weights.shape
+        self._cell = cell_of(width - 2, height - 2)
         self._colours, self._weights = method.begin((tile.height, tile.width), len(parts))
 
     @property
@@ -125,6 +130,8 @@ class OverlayPainting:
             light.table_from_pixels(np.eye(3)),
             self._white,
             self._feather.weights,
+            self._worth(index),
+            self._cell,
             part.left,
             part.top,
             self._colours[inside],

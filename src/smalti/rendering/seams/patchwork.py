@@ -80,6 +80,7 @@ class Patchwork:
         touching, boxes = self._touching(inside)
         rim = self.lens.rim
         low, high = rim.min(axis=0) - 0.5, rim.max(axis=0) + 0.5
+        worth = self._survey.worths(touching)
         assigned = np.full((-(-inside.height // step), -(-inside.width // step)), NONE, dtype=np.int32)
         assign_pixels(
             self._gather(cells),
@@ -92,7 +93,9 @@ class Patchwork:
             touching,
             boxes,
             self._feather.weights,
-            self._feather.is_solid,
+            self._feather.is_solid and not len(worth),
+            worth,
+            self._survey.cell,
             inside.left,
             inside.top,
             step,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,12 +12,16 @@ from smalti.compiled import compiled
 from smalti.geometry.homographies import invert_homographies, project_points
 from smalti.geometry.lens import Lens
 from smalti.rendering.canvas import Window
+from smalti.rendering.frame_survey import CLEAR, DOUBTFUL, HIDDEN, NO_WORTH, WORTH, cell_of
 from smalti.rendering.sampling_kernels import Bending, brighten, distorted_position, look_up, position
 
 SLOTS = 5
 """Candidates of a cell: enough that three agree where one or two show something that moves."""
 
 NONE = -1
+
+OBSTRUCTED = 10.0
+"""What a doubtful cell takes from the merit of a frame: more than the difference between its middle and its rim."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +74,15 @@ def enter(
             if weight <= 0.0:
                 continue
             merit = np.float32(weight * quality)
+            u, v = position(survey_from_frame, x, y)
+            if reduced.shape[2] > WORTH:
+                nearest_row = min(max(int(v + 0.5), 0), reduced.shape[0] - 1)
+                nearest_column = min(max(int(u + 0.5), 0), reduced.shape[1] - 1)
+                worth = reduced[nearest_row, nearest_column, WORTH]
+                if worth == HIDDEN:
+                    continue
+                if worth == DOUBTFUL:
+                    merit -= np.float32(OBSTRUCTED)
             worst = 0
             for slot in range(SLOTS):
                 if indices[row, column, slot] == NONE:
@@ -81,7 +95,6 @@ def enter(
             indices[row, column, worst] = index
             merits[row, column, worst] = merit
             bright = brighten(flatness, table_from_frame, x, y)
-            u, v = position(survey_from_frame, x, y)
             look_up(reduced, u, v, colours[row, column, worst])
             mean_gain = (gains[0] + gains[1] + gains[2]) / np.float32(3.0)
             for channel in range(4):
@@ -106,11 +119,12 @@ def select_frames(
     weights: NDArray[np.float32],
     quality: NDArray[np.float64],
     views: int = VIEWS,
+    worth_of: Callable[[int], NDArray[np.uint8]] = lambda index: NO_WORTH,
 ) -> NDArray[np.int64]:
     """Return the indices of frames, ascending, that cover what all frames cover, every point `views` times if possible.
 
     The best frames are taken first; of equally good ones, those far apart in time. `weights` (h + 2, w + 2) are those
-    of `Feather`.
+    of `Feather`. `worth_of` returns the worth of the survey's cells of a frame: hidden ones it does not cover.
     """
     corners = project_points(mosaic_from_frame, lens.outline.corners)
     rims = project_points(mosaic_from_frame, lens.rim)
@@ -120,16 +134,21 @@ def select_frames(
     columns, rows = np.ceil((rims.max(axis=(0, 1)) - low) / step).astype(int) + 1
     well_covered = np.zeros((rows, columns), dtype=np.int32)
     covered = np.zeros((rows, columns), dtype=np.bool_)
+    seen_clearly = np.zeros((rows, columns), dtype=np.bool_)
     taken = []
     for index in np.lexsort((_spread_out(len(quality)), -np.round(quality, 1))):
-        cells, weight = _cells(mosaic_from_frame[index], lens, rims[index], low, step, weights)
+        cells, weight, clear = _cells(
+            mosaic_from_frame[index], lens, rims[index], low, step, weights, worth_of(int(index))
+        )
         row, column = cells.T
-        well = weight >= WELL_INSIDE
+        well = clear & (weight >= WELL_INSIDE)
         lacking = well & (well_covered[row, column] < views)
-        if lacking.sum() > LEAST_NEW_SHARE * well.sum() or not covered[row, column].all():
+        shows_more = not covered[row, column].all() or not seen_clearly[row[clear], column[clear]].all()
+        if lacking.sum() > LEAST_NEW_SHARE * well.sum() or shows_more:
             taken.append(int(index))
             np.add.at(well_covered, (row[well], column[well]), 1)
             covered[row, column] = True
+            seen_clearly[row[clear], column[clear]] = True
     return np.array(sorted(taken), dtype=np.int64)
 
 
@@ -148,8 +167,9 @@ def _cells(
     low: NDArray[np.float64],
     step: float,
     weights: NDArray[np.float32],
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return the cells (m, 2), row before column, that a frame covers, and its weight in each."""
+    worth: NDArray[np.uint8],
+) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.bool_]]:
+    """Return the cells (m, 2), row before column, that a frame covers, its weight in each, and whether it is clear."""
     first = np.floor((rim.min(axis=0) - low) / step).astype(int)
     last = np.ceil((rim.max(axis=0) - low) / step).astype(int)
     columns, rows = np.meshgrid(np.arange(first[0], last[0] + 1), np.arange(first[1], last[1] + 1))
@@ -161,4 +181,9 @@ def _cells(
     inside = (in_frame >= 0).all(axis=1) & (in_frame[:, 0] < width) & (in_frame[:, 1] < height)
     cells, in_frame = cells[inside], in_frame[inside]
     weight = weights[in_frame[:, 1] + 1, in_frame[:, 0] + 1]
-    return cells[weight > 0], weight[weight > 0]
+    shown, clear = weight > 0, np.ones(len(weight), dtype=np.bool_)
+    if worth.size:
+        cell = cell_of(width, height)
+        here = worth[in_frame[:, 1] // cell, in_frame[:, 0] // cell]
+        shown, clear = shown & (here != HIDDEN), here == CLEAR
+    return cells[shown], weight[shown], clear[shown]

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smalti.compiled import compiled
-from smalti.rendering.sampling_kernels import Bending, covers, distorted_position, position, weight_at
+from smalti.rendering.frame_survey import CLEAR, HIDDEN
+from smalti.rendering.sampling_kernels import Bending, covers, distorted_position, position, weight_at, worth_at
 from smalti.rendering.seams.seam_candidates import NONE
 
 _RIM_BLOCK = 32  # side in pixels of blocks that are handled together
@@ -25,6 +26,8 @@ def assign_pixels(
     boxes: NDArray[np.int64],
     weights: NDArray[np.float32],
     solid: bool,
+    worth: NDArray[np.uint8],
+    survey_cell: int,
     left: int,
     top: int,
     step: int,
@@ -37,11 +40,18 @@ def assign_pixels(
     Then the frame is taken in which the pixel is deepest inside. `touching` (n,) are the frames for this choice and
     `boxes` (n, 4) the pixels they reach: left, top, right, bottom. `extent` is the extent of a frame in its own
     undistorted pixels, in the same order. `solid` tells that frames have no masked pixels.
+
+    `worth` (n, rows, columns) is that of the cells, `survey_cell` pixels wide, of the frames that touch the window, or
+    empty: a frame that is clear at the pixel precedes a doubtful one, and hidden ones are out of the question.
     """
     height, width = indices.shape
     votes = np.empty(4, dtype=np.float64)
     frames = np.empty(4, dtype=np.int64)
     near = np.empty(len(touching), dtype=np.int64)
+    rank = np.full(len(frame_from_canvas) if len(worth) else 0, -1, dtype=np.int64)  # of a frame among the touching
+    if len(worth):
+        for n in range(len(touching)):
+            rank[touching[n]] = n
     side = max(_RIM_BLOCK // step, 1)
     for block_top in range(0, height, side):
         for block_left in range(0, width, side):
@@ -73,7 +83,18 @@ def assign_pixels(
                         frames[1], votes[1] = chosen[first_row, first_column + 1], (1 - ty) * tx
                         frames[2], votes[2] = chosen[first_row + 1, first_column], ty * (1 - tx)
                         frames[3], votes[3] = chosen[first_row + 1, first_column + 1], ty * tx
-                        best = _elect(frames, votes, frame_from_canvas, bending, weights, x_canvas, y_canvas)
+                        best = _elect(
+                            frames,
+                            votes,
+                            frame_from_canvas,
+                            bending,
+                            weights,
+                            worth,
+                            rank,
+                            survey_cell,
+                            x_canvas,
+                            y_canvas,
+                        )
                     if best == NONE:
                         if nearby < 0:
                             nearby = _find_near(touching, boxes, frame_from_canvas, extent, block, near)
@@ -81,6 +102,12 @@ def assign_pixels(
                         for n in range(nearby):
                             x, y = distorted_position(frame_from_canvas[near[n]], bending, x_canvas, y_canvas)
                             weight = weight_at(weights, x, y)
+                            if weight > 0.0 and len(worth):
+                                worth_here = worth_at(worth[rank[near[n]]], survey_cell, x, y)
+                                if worth_here == HIDDEN:
+                                    continue
+                                if worth_here == CLEAR:
+                                    weight += np.float32(1.0)
                             if weight > deepest:
                                 best, deepest = near[n], weight
                     indices[row, column] = best
@@ -142,10 +169,13 @@ def _elect(
     frame_from_canvas: NDArray[np.float64],
     bending: Bending,
     weights: NDArray[np.float32],
+    worth: NDArray[np.uint8],
+    rank: NDArray[np.int64],
+    survey_cell: int,
     canvas_x: int,
     canvas_y: int,
 ) -> int:
-    """Return the frame with the most votes, of four, that covers a pixel."""
+    """Return the frame with the most votes, of four, that covers a pixel; clear ones first."""
     if frames[0] == frames[1] == frames[2] == frames[3]:
         votes[0], votes[1], votes[2], votes[3] = 1.0, 0.0, 0.0, 0.0
     best, most = NONE, 0.0
@@ -156,10 +186,19 @@ def _elect(
         for k in range(4):
             if frames[k] == frames[n]:
                 total += votes[k]
-        if total > most:
+        if total > most or len(worth):
             x, y = distorted_position(frame_from_canvas[frames[n]], bending, canvas_x, canvas_y)
-            if covers(weights, x, y):
-                best, most = frames[n], total
+            if not covers(weights, x, y):
+                continue
+            if len(worth):
+                worth_here = worth_at(worth[rank[frames[n]]], survey_cell, x, y)
+                if worth_here == HIDDEN:
+                    continue
+                if worth_here == CLEAR:
+                    total += 1.0
+                if total <= most:
+                    continue
+            best, most = frames[n], total
     return best
 
 
