@@ -16,6 +16,7 @@ from smalti.annotation import messages as say
 from smalti.annotation.answer_history import AnswerHistory
 from smalti.annotation.auto_answer import AutoAnswerer
 from smalti.annotation.contradiction import find_contradiction, in_words
+from smalti.annotation.curve_messages import trace_both
 from smalti.annotation.exports import export
 from smalti.annotation.finished_mosaic import describe_finished, find_result, read_tile, write_views
 from smalti.annotation.landmark_messages import read_answer, read_landmarks, snap_landmark, write_given
@@ -343,6 +344,11 @@ class Session:
         """Move one side of a landmark to where it correlates best with the other."""
         self._answer_history.inner(Pair(request.i, request.j))
         return snap_landmark(request, self._pictures, self.project.mask)
+
+    def trace(self, request: say.TraceVessel) -> say.TracedVessel:
+        """Find the vessel under the strokes that a person has drawn along it in both frames."""
+        self._answer_history.inner(Pair(request.i, request.j))
+        return trace_both(request, self._pictures, self.project.mask, self._answer_history.loop)
 
     def pair_map(self, kind: say.MapKind, row: int, column: int, frames: int, size: int) -> say.PairMap:
         """Return a window of a matrix over all pairs."""

@@ -44,7 +44,7 @@ def evaluate(placements: Iterable[Placement], records: Iterable[Landmarks], lens
             mapped = project_points(i_from_j, record.points_j)
         else:
             mapped = lens.distort(project_points(i_from_j, lens.undistort(record.points_j)))
-        distances.append(np.linalg.norm(mapped - record.points_i, axis=1))
+        distances.append(np.linalg.norm(record.without_along(mapped - record.points_i), axis=1))
     if not distances:
         raise ProjectError("no pair of the landmarks has both its frames on one mosaic: there is nothing to evaluate")
     together = np.concatenate(distances)
