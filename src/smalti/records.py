@@ -56,12 +56,17 @@ class Landmarks:
 
     `sigma` is the standard deviation, in pixels, of the noise on each coordinate of `points_i`: one number for the
     pair, or one per landmark. The points of j count as exact.
+
+    A landmark on a curve has a direction `along` it, a unit vector in frame i: there are no corners on a vessel, so it
+    says where the curve is across this direction, and nothing about the position along it. All other landmarks have
+    the direction (0, 0) and determine both coordinates.
     """
 
     pair: Pair
     points_i: Points
     points_j: Points
     sigma: float | NDArray[np.float64] = 1.0
+    along: NDArray[np.float64] | None = None  # (n, 2); None: no landmark is on a curve
 
     def __post_init__(self) -> None:
         for name, given in (("points_i", self.points_i), ("points_j", self.points_j)):
@@ -88,23 +93,56 @@ class Landmarks:
             raise LandmarkError(f"pair {self.pair}: sigma must be positive and finite, in pixels")
         sigma.setflags(write=False)
         object.__setattr__(self, "sigma", sigma)
+        if self.along is not None:
+            object.__setattr__(self, "along", self._checked_directions(self.along))
+
+    def _checked_directions(self, given: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        along = np.array(given, dtype=np.float64)
+        if along.shape != self.points_i.shape:
+            raise LandmarkError(
+                f"pair {self.pair}: the directions along curves have shape {along.shape}, expected "
+                f"{self.points_i.shape}, one for each landmark"
+            )
+        length = np.linalg.norm(along, axis=1)
+        if not (np.isclose(length, 1.0, atol=1e-6) | (length == 0.0)).all():
+            raise LandmarkError(
+                f"pair {self.pair}: a direction along a curve is no unit vector; (0, 0) stands for a landmark on none"
+            )
+        along.setflags(write=False)
+        return along if length.any() else None
 
     def __len__(self) -> int:
         return len(self.points_i)
 
     def of_pair(self, pair: Pair) -> Landmarks:
         """Return the same landmarks under other numbers of the two frames, in the same order."""
-        return Landmarks(pair, self.points_i, self.points_j, self.sigma)
+        return Landmarks(pair, self.points_i, self.points_j, self.sigma, self.along)
+
+    def without_along(self, off: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the part of offsets (n, 2) in frame i that the landmarks tell: of curves, that across them."""
+        return off if self.along is None else without_direction(off[:, :, None], self.along)[:, :, 0]
+
+    @property
+    def directions(self) -> NDArray[np.float64]:
+        """(n, 2): the direction along the curve of every landmark, (0, 0) for one on none."""
+        return np.zeros_like(self.points_i) if self.along is None else self.along
 
     @property
     def determine_affine(self) -> bool:
-        """Whether they determine an affine map: at least three, not on one line in either frame."""
-        return len(self) >= 3 and not (are_collinear(self.points_i) or are_collinear(self.points_j))
+        """Whether they determine an affine map: at least three, on no curve and not on one line in either frame."""
+        if self.along is not None or len(self) < 3:
+            return False
+        return not (are_collinear(self.points_i) or are_collinear(self.points_j))
 
     @property
     def weights(self) -> NDArray[np.float64]:
         """(n,): 1/σ of every landmark."""
         return np.broadcast_to(1.0 / np.asarray(self.sigma), (len(self),))
+
+
+def without_direction(rows: NDArray[np.float64], along: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return two rows for each landmark (n, 2, k) without their part in its direction `along` (n, 2)."""
+    return np.asarray(rows - along[:, :, None] * np.einsum("na,nak->nk", along, rows)[:, None])
 
 
 MIN_SPREAD_RATIO = 1e-3

@@ -3,6 +3,7 @@ import "./style/page.css";
 import { connect } from "./state/api";
 import { Application } from "./state/application";
 import { keepChecking } from "./state/checking";
+import { Curves } from "./state/curves";
 import { listen } from "./state/events";
 import { Finished } from "./state/finished";
 import { Hand } from "./state/hand";
@@ -16,8 +17,9 @@ const app = new Application(connect(nameOfPage(sessionStorage)), localStorage);
 const pairView = new PairView(app.drawing);
 const hand = new Hand(app, pairView);
 const laying = new Laying(app, pairView);
+const curves = new Curves(app, pairView);
 const finished = new Finished(app);
-mountShell(document.body, { app, finished, pairView, hand, laying, snapping: new Snapping(app, pairView, hand) });
+mountShell(document.body, { app, finished, pairView, hand, laying, curves, snapping: new Snapping(app, pairView, hand) });
 keepChecking(app);
 
 listen(app.api, {

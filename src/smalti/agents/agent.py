@@ -125,13 +125,21 @@ class Anywhere:
 class PrecomputedAgent:
     """Says yes for the pairs in its table of landmarks, and no for all others."""
 
-    def __init__(self, pairs: PairNumbers, points_i: Points, points_j: Points, sigma: NDArray[np.float64]) -> None:
+    def __init__(
+        self,
+        pairs: PairNumbers,
+        points_i: Points,
+        points_j: Points,
+        sigma: NDArray[np.float64],
+        along: NDArray[np.float64] | None = None,
+    ) -> None:
         """Take a table with one landmark a row, sorted by pair."""
         self._pairs = pairs
         self._keys = pair_key(*pairs.T)
         if (np.diff(self._keys) < 0).any():
             raise PairError("a table of landmarks must be in the order of its pairs")
         self._points_i, self._points_j, self._sigma = points_i, points_j, sigma
+        self._along = np.zeros_like(points_i) if along is None else along
 
     @classmethod
     def from_landmarks(cls, records: Iterable[Landmarks]) -> PrecomputedAgent:
@@ -147,6 +155,7 @@ class PrecomputedAgent:
             np.concatenate([np.empty((0, 2)), *(r.points_i for r in ordered)]),
             np.concatenate([np.empty((0, 2)), *(r.points_j for r in ordered)]),
             np.concatenate([np.empty(0), *(1.0 / r.weights for r in ordered)]),
+            np.concatenate([np.empty((0, 2)), *(r.directions for r in ordered)]),
         )
 
     @classmethod
@@ -165,7 +174,7 @@ class PrecomputedAgent:
         rows = slice(*np.searchsorted(self._keys, [key, key + 1]))
         if rows.start == rows.stop:
             return None
-        return Landmarks(pair, self._points_i[rows], self._points_j[rows], self._sigma[rows])
+        return Landmarks(pair, self._points_i[rows], self._points_j[rows], self._sigma[rows], self._along[rows])
 
     def pairs(self) -> list[Pair]:
         """Return all pairs in the table, in order."""

@@ -153,7 +153,8 @@ def name_of(key: str, answer: Answer) -> Hypothetical:
     landmarks = answer.landmarks
     drawn = b""
     if landmarks is not None:
-        drawn = landmarks.points_i.tobytes() + landmarks.points_j.tobytes() + landmarks.weights.tobytes()
+        arrays = (landmarks.points_i, landmarks.points_j, landmarks.weights, landmarks.directions)
+        drawn = b"".join(array.tobytes() for array in arrays)
     return key, answer.pair, answer.verdict, drawn
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
@@ -16,7 +18,14 @@ from smalti.project.entries import AnswerEntry, Role
 from smalti.records import Answer, Author, Landmarks, Pair, Verdict
 from smalti.registration.snapping import snap
 
-SIGMA_PX = {Origin.CLICKED: 1.5, Origin.SNAPPED: 0.5, Origin.MATCHED: 1.0, Origin.ALIGNED: 1.0, Origin.LAID: 3.0}
+SIGMA_PX = {
+    Origin.CLICKED: 1.5,
+    Origin.SNAPPED: 0.5,
+    Origin.MATCHED: 1.0,
+    Origin.ALIGNED: 1.0,
+    Origin.LAID: 3.0,
+    Origin.TRACED: 1.0,
+}
 """Standard deviation of a landmark, unless it has its own."""
 
 FEWEST_TO_CHECK = 4
@@ -50,6 +59,7 @@ def read_landmarks(pair: Pair, sheet: list[Landmark], loop: AnyLoop) -> Landmark
         np.array([(landmark.x_i, landmark.y_i) for landmark in active]).reshape(-1, 2),
         np.array([(landmark.x_j, landmark.y_j) for landmark in active]).reshape(-1, 2),
         np.array([landmark.sigma_px or SIGMA_PX[landmark.origin] for landmark in active]),
+        np.array([direction_of(landmark) for landmark in active]).reshape(-1, 2),
     )
     largest, smallest = scales_of(loop, landmarks)
     for frame, points in ((pair.i, landmarks.points_i), (pair.j, landmarks.points_j)):
@@ -61,6 +71,19 @@ def read_landmarks(pair: Pair, sheet: list[Landmark], loop: AnyLoop) -> Landmark
             f"{pair.i}, spread them out or check that each marks the same point in both"
         )
     return landmarks
+
+
+def direction_of(landmark: Landmark) -> tuple[float, float]:
+    """Return the unit vector along the curve of a landmark, (0, 0) for one on none."""
+    if landmark.along_deg is None:
+        return 0.0, 0.0
+    angle = math.radians(landmark.along_deg)
+    return math.cos(angle), math.sin(angle)
+
+
+def degrees_of_directions(along: NDArray[np.float64]) -> list[float | None]:
+    """Return the angles of unit vectors (n, 2), None for (0, 0)."""
+    return [math.degrees(math.atan2(y, x)) if x or y else None for x, y in along.tolist()]
 
 
 def read_answer(request: GiveAnswer, role: Role, loop: AnyLoop, known: Verdict | None = None) -> AnswerEntry:
@@ -119,9 +142,10 @@ def write_matched(landmarks: Landmarks, origin: Origin = Origin.MATCHED) -> list
     if np.ndim(landmarks.sigma) > 0:
         sigmas = (np.asarray(landmarks.sigma)[chosen] * np.sqrt(len(chosen) / len(landmarks))).tolist()
     sides = np.hstack([landmarks.points_i, landmarks.points_j])[chosen]
+    angles = degrees_of_directions(landmarks.directions[chosen])
     return [
-        Landmark(x_i=a, y_i=b, x_j=c, y_j=d, origin=origin, sigma_px=sigma)
-        for (a, b, c, d), sigma in zip(sides.tolist(), sigmas, strict=True)
+        Landmark(x_i=a, y_i=b, x_j=c, y_j=d, origin=origin, sigma_px=sigma, along_deg=angle)
+        for (a, b, c, d), sigma, angle in zip(sides.tolist(), sigmas, angles, strict=True)
     ]
 
 

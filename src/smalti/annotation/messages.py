@@ -19,6 +19,7 @@ Coordinate = Annotated[float, Field(ge=-1e6, le=1e6)]
 Revision = Annotated[int, Field(ge=0, le=2**53)]
 Map = Annotated[list[Coordinate], Field(min_length=6, max_length=6)]
 PersonName = Annotated[str, Field(max_length=80)]
+Stroke = Annotated[list[Annotated[list[Coordinate], Field(min_length=2, max_length=2)]], Field(max_length=5000)]
 MOST_LANDMARKS = 1000
 
 
@@ -36,6 +37,7 @@ class Origin(StrEnum):
     MATCHED = "matched"  # by the matcher
     ALIGNED = "aligned"  # by all pixels, from where a person had laid the frame
     LAID = "laid"  # where a person has laid the frame, as it is
+    TRACED = "traced"  # on a vessel that a person has drawn along in both frames
 
 
 class Landmark(Message):
@@ -49,6 +51,8 @@ class Landmark(Message):
     active: bool = True
     check: bool = False  # left out of the link to be compared with the mosaic; then it is not active either
     sigma_px: Annotated[float, Field(gt=0, le=1e3)] | None = None  # None: as usual for its origin
+    along_deg: Annotated[float, Field(ge=-360, le=360)] | None = None  # of its curve in i, free along it; None: a point
+    curve: Annotated[int, Field(ge=0, le=1000)] | None = None  # landmarks of a curve have its number
 
 
 # Requests of the page.
@@ -118,6 +122,17 @@ class AlignFrames(Message):
     i: FrameNumber
     j: FrameNumber
     i_from_j: Annotated[list[Coordinate], Field(min_length=9, max_length=9)]
+
+
+class TraceVessel(Message):
+    """Find the vessel under the strokes that a person has drawn along it in both frames."""
+
+    i: FrameNumber
+    j: FrameNumber
+    stroke_i: Stroke
+    stroke_j: Stroke
+    i_from_j: Annotated[list[Coordinate], Field(min_length=9, max_length=9)]  # as it is expected
+    sigma_px: Annotated[float, Field(gt=0, le=1e6)] | None  # of this; None: nothing is known
 
 
 # Responses of the program.
@@ -363,6 +378,15 @@ class Snapped(Message):
     x: float
     y: float
     correlation: float
+    reason: str
+
+
+class TracedVessel(Message):
+    """Landmarks on the vessel under two strokes, or why there are none."""
+
+    found: bool
+    landmarks: list[Landmark]
+    distance_px: float  # RMS between the lines of both frames, across
     reason: str
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from smalti.active_loop import ActiveLoop
 from smalti.annotation import messages as say
+from smalti.annotation.curve_messages import trace_both
 from smalti.annotation.exports import export
 from smalti.annotation.finished_mosaic import describe_finished, find_result, read_tile, write_views
 from smalti.annotation.landmark_messages import snap_landmark
@@ -88,6 +89,11 @@ class ViewRequests(OpenSession):
         """Move one side of a landmark to where it correlates best with the other."""
         self._answer_history.inner(Pair(request.i, request.j))
         return snap_landmark(request, self._pictures, self.project.mask)
+
+    def trace(self, request: say.TraceVessel) -> say.TracedVessel:
+        """Find the vessel under the strokes that a person has drawn along it in both frames."""
+        self._answer_history.inner(Pair(request.i, request.j))
+        return trace_both(request, self._pictures, self.project.mask, self._answer_history.loop)
 
     def pair_map(self, kind: say.MapKind, row: int, column: int, frames: int, size: int) -> say.PairMap:
         """Return a window of a matrix over all pairs."""

@@ -124,11 +124,14 @@ def judge_links(delivered: Delivered, landmarks: Mapping[Pair, Landmarks], numbe
 
 
 def residual_px(mosaic_from_frame: Homographies, landmarks: Landmarks, lens: Lens) -> float:
-    """Return the RMS distance, in frame i as it is seen, between landmarks and where the mosaic (N, 3, 3) has them."""
+    """Return the RMS distance, in frame i as it is seen, between landmarks and where the mosaic (N, 3, 3) has them.
+
+    Of landmarks on curves it is the distance across them.
+    """
     i_from_j = np.linalg.inv(mosaic_from_frame[landmarks.pair.i]) @ mosaic_from_frame[landmarks.pair.j]
     with np.errstate(divide="ignore", invalid="ignore"):
         mapped = np.nan_to_num(apply_map(i_from_j, lens.undistort(landmarks.points_j)), posinf=1e6, neginf=-1e6)
-    off = lens.distort(mapped) - landmarks.points_i
+    off = landmarks.without_along(lens.distort(mapped) - landmarks.points_i)
     return float(np.sqrt(np.mean(np.sum(off**2, axis=1))))
 
 

@@ -272,7 +272,7 @@ def refine_on_landmarks(state: Estimate) -> Estimate:
         maps, system, lens = state.solution.maps, state.system, state.solution.lens_change
         relative = np.linalg.inv(maps[system.ends[:, 0]]) @ maps[system.ends[:, 1]]
         offsets = [
-            np.linalg.norm(_project(relative[n], points_j) - points_i, axis=1)
+            np.linalg.norm(link.across(_project(relative[n], points_j) - points_i), axis=1)
             for n, link in enumerate(system.links)
             for points_i, points_j in (link.through(lens),)
         ]

@@ -6,7 +6,9 @@ To first order, a landmark x of j then has the residual J v(x; e) in frame i, wh
 eight rows R. The pair costs |R e|², whatever the number of landmarks, and whichever directions they leave undetermined.
 The same factorisation gives the derivatives of R e by the coefficients of the lens. One landmark gives a root of rank
 2, two give 4, and four or more that are not on one line give 8. Where landmarks fit exactly, the quadratic form is
-exact.
+exact. Of a landmark on a curve, the part of its two rows along the curve is left out: it gives a root of rank 1. Noise
+makes such landmarks determine some directions of the map to a frame's size only. The fit holds these directions by
+their prior deviations; the root has them as the landmarks say.
 
 Differs from the paper: its links are affine and need three landmarks; `smalti.paper` has those.
 
@@ -25,9 +27,9 @@ from numpy.typing import NDArray
 from smalti.engine.link_prediction import velocities
 from smalti.errors import LandmarkError
 from smalti.geometry.homographies import ENTRIES, PROJECTIVE, Family, apply_map, exponential, normalise
-from smalti.geometry.lens import Lens
+from smalti.geometry.lens import Lens, undistort_directions
 from smalti.geometry.outline import Outline
-from smalti.records import Homographies, Landmarks, Pair, Points
+from smalti.records import Homographies, Landmarks, Pair, Points, without_direction
 
 MOST_LANDMARKS = 30
 """The most landmarks of a link that are used, spread over the frame. More would add little: the errors of neighbouring
@@ -67,12 +69,27 @@ class Link:
     lens_j: NDArray[np.float64]
     by_lens: NDArray[np.float64]  # (8, 2): derivatives of R e by the lens' coefficients
     lens_at: NDArray[np.float64]  # (2,): the change of the lens at which the link was fitted
+    along: NDArray[np.float64] | None = None  # (n, 2): directions of curves in frame i, undistorted
 
     @cached_property
     def rank(self) -> int:
         """The number of directions that the landmarks determine."""
         values = np.linalg.svd(self.root, compute_uv=False)
         return int(np.sum(values > 1e-6 * values[0])) if values[0] > 0 else 0
+
+    @cached_property
+    def coordinates(self) -> NDArray[np.float64]:
+        """(n,): how many coordinates each landmark determines: one on a curve, otherwise two."""
+        on_curve = np.zeros(len(self.points_j)) if self.along is None else self.along.any(axis=1)
+        return np.asarray(2.0 - on_curve)
+
+    def without_along(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return two rows for each landmark (n, 2, k) without what they say along curves."""
+        return rows if self.along is None else without_direction(rows, self.along)
+
+    def across(self, off: Points) -> Points:
+        """Return residuals (n, 2), of landmarks on curves those across them."""
+        return self.without_along(off[:, :, None])[:, :, 0]
 
     def through(self, lens: NDArray[np.float64]) -> tuple[Points, Points]:
         """Return the points of i and j, undistorted by a lens whose coefficients are changed by `lens` (2,)."""
@@ -104,6 +121,7 @@ def fit_link(
         else lens.by_coefficients(points[chosen]) / outline.unit
         for points in (landmarks.points_i, landmarks.points_j)
     )
+    along = landmarks.along if lens is None else undistort_directions(landmarks, lens)
     # A few landmarks stand for all; the residual below is that of all.
     link = Link(
         landmarks.pair,
@@ -118,6 +136,7 @@ def fit_link(
         lens_j,
         np.zeros((ENTRIES, COEFFICIENTS)),
         np.zeros(COEFFICIENTS),
+        None if along is None else along[chosen],
     )
     fitted = _fit(link, family, _first_map(link, family) if near is None else near)
     if np.linalg.det(linear_part(fitted.i_from_j)) <= 0 or not np.isfinite(fitted.root).all():
@@ -125,7 +144,7 @@ def fit_link(
             f"pair {landmarks.pair}: the landmarks show frame {landmarks.pair.j} mirrored in frame "
             f"{landmarks.pair.i}, check whether two of them are swapped"
         )
-    off = apply_map(fitted.i_from_j, points_j) - points_i
+    off = replace(landmarks, along=along).without_along(apply_map(fitted.i_from_j, points_j) - points_i)
     return replace(fitted, residual_px=float(np.sqrt(np.mean(np.sum(off**2, axis=1)))) * outline.unit)
 
 
@@ -147,12 +166,13 @@ def relinearise(
     """
     points_i, points_j = link.through(lens)
     projected, rows = projected_and_rows(i_from_j, points_j)
-    off = points_i - projected
+    rows = link.without_along(rows)
+    off = link.across(points_i - projected)
     weight = 1.0 / (1.0 + np.sum(off**2, axis=1) / tolerance**2)
     scale = np.sqrt(weight) / link.sigma
     a = (rows * scale[:, None, None]).reshape(-1, ENTRIES)
     b = (off * scale[:, None]).ravel()
-    step = _solve_regularised(a @ PROJECTIVE.by_entry.T, b, PROJECTIVE)
+    step = _solve(link, a @ PROJECTIVE.by_entry.T, b, PROJECTIVE, np.zeros(ENTRIES))
     root, by_lens = _condense(a, _lens_rows(link, i_from_j, points_j, scale))
     at = normalise(i_from_j @ exponential(step[None])[0])
     return replace(link, i_from_j=at, root=root, by_lens=by_lens, lens_at=lens)
@@ -218,7 +238,8 @@ def _first_map(link: Link, family: Family) -> Homographies:
             np.sum(offset_j[:, 0] * offset_i[:, 1] - offset_j[:, 1] * offset_i[:, 0]), np.sum(offset_i * offset_j)
         )
         first[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
-    if family.freedom >= 6 and len(link.points_j) >= 3 and spread[-1] > 0.05 * spread[0]:
+    # Where points on a curve lie along it is only expected: no stretch can be read off them.
+    if family.freedom >= 6 and link.along is None and len(link.points_j) >= 3 and spread[-1] > 0.05 * spread[0]:
         first[:2, :2] = np.linalg.lstsq(offset_j, offset_i, rcond=None)[0].T
     first[:2, 2] = middle_i - first[:2, :2] @ middle_j
     return first
@@ -228,23 +249,38 @@ def _fit(link: Link, family: Family, first: Homographies) -> Link:
     """Return the link with the map of the family that fits its landmarks best, by Gauss-Newton from `first`."""
     current = normalise(first)
     basis = family.by_entry
-    cost = np.inf
+    cost, moved = np.inf, np.zeros(family.freedom)
     for _ in range(MOST_STEPS):
         projected, rows = projected_and_rows(current, link.points_j)
-        a = (rows / link.sigma[:, None, None]).reshape(-1, ENTRIES)
-        b = ((link.points_i - projected) / link.sigma[:, None]).ravel()
-        if float(b @ b) > cost:
+        a = (link.without_along(rows) / link.sigma[:, None, None]).reshape(-1, ENTRIES)
+        b = (link.across(link.points_i - projected) / link.sigma[:, None]).ravel()
+        now = float(b @ b)
+        if link.along is not None:
+            now += float(np.sum((moved / PRIOR_DEVIATIONS[: family.freedom]) ** 2))
+        if now > cost:
             break
-        best, cost = current, float(b @ b)
-        step = _solve_regularised(a @ basis.T, b, family)
+        best, cost = current, now
+        step = _solve(link, a @ basis.T, b, family, moved)
         step *= min(1.0, 0.5 / max(float(np.abs(step).max()), 1e-12))
+        moved = moved + step
         current = normalise(current @ exponential(step[None])[0])
         if np.abs(step).max() < SMALLEST_STEP:
             break
     _, rows = projected_and_rows(best, link.points_j)
-    a = (rows / link.sigma[:, None, None]).reshape(-1, ENTRIES)
+    a = (link.without_along(rows) / link.sigma[:, None, None]).reshape(-1, ENTRIES)
     root, by_lens = _condense(a, _lens_rows(link, best, link.points_j, 1.0 / link.sigma))
     return replace(link, i_from_j=best, root=root, by_lens=by_lens)
+
+
+def _solve(
+    link: Link, rows: NDArray[np.float64], right: NDArray[np.float64], family: Family, moved: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Solve least squares for a step after the steps `moved`; landmarks on curves are held by the prior."""
+    if link.along is None:
+        return _solve_regularised(rows, right, family)
+    deviations = np.array(PRIOR_DEVIATIONS[: family.freedom])
+    held = np.concatenate([rows, np.diag(1.0 / deviations)]), np.concatenate([right, -moved / deviations])
+    return np.asarray(np.linalg.lstsq(*held, rcond=None)[0])
 
 
 def _solve_regularised(rows: NDArray[np.float64], right: NDArray[np.float64], family: Family) -> NDArray[np.float64]:
@@ -259,7 +295,7 @@ def _solve_regularised(rows: NDArray[np.float64], right: NDArray[np.float64], fa
 def _lens_rows(link: Link, i_from_j: Homographies, points_j: Points, scale: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the derivatives (2n, 2) of the landmarks' residuals by the lens' coefficients, times `scale` (n,)."""
     _, slopes = project_with_slopes(i_from_j, points_j)
-    moved: NDArray[np.float64] = (slopes @ link.lens_j - link.lens_i) * scale[:, None, None]
+    moved: NDArray[np.float64] = link.without_along(slopes @ link.lens_j - link.lens_i) * scale[:, None, None]
     return moved.reshape(-1, COEFFICIENTS)
 
 

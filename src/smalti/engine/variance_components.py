@@ -186,8 +186,8 @@ def landmark_noise(system: System) -> float:
     """Return the noise of landmarks, in units of their stated `sigma`, from their residuals to their own link's map."""
     squares, spare = 0.0, 0.0
     for link in system.links:
-        free = 2 * len(link.points_j) - min(link.rank, system.family.freedom)
-        off = apply_map(link.i_from_j, link.points_j) - link.points_i
+        free = int(link.coordinates.sum()) - min(link.rank, system.family.freedom)
+        off = link.across(apply_map(link.i_from_j, link.points_j) - link.points_i)
         scattered = float(np.sum(off**2 / link.sigma[:, None] ** 2))
         # Landmarks of a dense registration were read off its map and lie on it to rounding: they have no scatter.
         if scattered > ROUNDING**2 * free > 0.0:

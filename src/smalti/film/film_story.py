@@ -16,7 +16,7 @@ from smalti.geometry.lens import Lens
 from smalti.project.entries import Placement
 from smalti.project.project import Project
 from smalti.project.uncertainty import state_of
-from smalti.records import Homographies, Landmarks, Pair
+from smalti.records import Homographies, Landmarks, Pair, without_direction
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,6 +132,7 @@ class LoopResiduals:
         self._loop = np.repeat(np.arange(len(loops)), [len(record) for record in loops])
         self._points_i = np.concatenate([np.empty((0, 2)), *(record.points_i for record in loops)])
         self._points_j = np.concatenate([np.empty((0, 2)), *(record.points_j for record in loops)])
+        self._along = np.concatenate([np.empty((0, 2)), *(record.directions for record in loops)])
 
     def rms_px(self, maps: Homographies, is_placed: NDArray[np.bool_]) -> float | None:
         """Return the RMS residual of loops between placed frames, in pixels of frame i; None without such loops.
@@ -145,5 +146,6 @@ class LoopResiduals:
         i_from_j = (np.linalg.inv(maps)[i] @ maps[j])[self._loop]
         mapped = project_points(i_from_j, self._lens.undistort(self._points_j)[:, None])[:, 0]
         distances = self._lens.distort(mapped) - self._points_i
+        distances = without_direction(distances[:, :, None], self._along)[:, :, 0]
         squares = np.bincount(self._loop, np.sum(distances**2, axis=1)) / np.bincount(self._loop)
         return float(np.sqrt(np.mean(squares[is_counted])))

@@ -155,7 +155,21 @@ def undistort_landmarks(landmarks: Landmarks, lens: Lens) -> Landmarks:
     """Return landmarks with undistorted points in both frames."""
     if lens.is_undistorted:
         return landmarks
-    return replace(landmarks, points_i=lens.undistort(landmarks.points_i), points_j=lens.undistort(landmarks.points_j))
+    return replace(
+        landmarks,
+        points_i=lens.undistort(landmarks.points_i),
+        points_j=lens.undistort(landmarks.points_j),
+        along=undistort_directions(landmarks, lens),
+    )
+
+
+def undistort_directions(landmarks: Landmarks, lens: Lens) -> NDArray[np.float64] | None:
+    """Return the directions (n, 2) of landmarks along curves in frame i as they are without the lens."""
+    if landmarks.along is None:
+        return None
+    along = np.einsum("nab,nb->na", lens.slopes(landmarks.points_i), landmarks.along)
+    length = np.linalg.norm(along, axis=1, keepdims=True)
+    return np.asarray(np.divide(along, length, out=np.zeros_like(along), where=length > 0))
 
 
 @compiled

@@ -5,6 +5,9 @@ Two more columns say how exact a landmark is and who set it: `sigma_px,author`. 
 If people left landmarks out of their links, three more follow: `use,error_px,predicted_px`. `use` is `link` or `check`.
 A landmark for checking has its distance from the finished mosaic, and the RMS distance that was predicted there. Who
 reads a table as landmarks to be used gets those of links only.
+
+Where some landmarks are on curves, a last column `along_deg` has the direction of the curve in frame i, in degrees from
+x to y: such a landmark tells only where the curve is across this direction. It is empty for all other landmarks.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ OUTSIDE_PX = 1.0
 """How far landmarks may lie outside a frame: other programs count pixels from their corners, or round."""
 
 COLUMNS = ("frame_i", "frame_j", "x_i", "y_i", "x_j", "y_j")
-SIGMA, AUTHOR = "sigma_px", "author"
+SIGMA, AUTHOR, ALONG = "sigma_px", "author", "along_deg"
 USE, ERROR, PREDICTED = "use", "error_px", "predicted_px"
 LINK, CHECK = "link", "check"
 
@@ -87,7 +90,8 @@ def read_landmarks(path: str | Path, *, sigma: float = 1.0, frames: FrameSize | 
         numbers_of_pair = np.array(rows)
         sigmas = numbers_of_pair[:, 4]
         same = float(sigmas[0]) if (sigmas == sigmas[0]).all() else sigmas
-        records.append(Landmarks(pair, numbers_of_pair[:, :2], numbers_of_pair[:, 2:4], same))
+        points_i, points_j, along = numbers_of_pair[:, :2], numbers_of_pair[:, 2:4], numbers_of_pair[:, 5:]
+        records.append(Landmarks(pair, points_i, points_j, same, along))
     return records
 
 
@@ -98,23 +102,35 @@ def write_landmarks(
     left_out: Sequence[LeftOutRecord] = (),
 ) -> None:
     """Write landmarks, sorted by pair, with those who set them; then those that were left out."""
-    lines = [",".join([*COLUMNS, SIGMA, AUTHOR, *([USE, ERROR, PREDICTED] if left_out else [])])]
+    ordered = sorted(records, key=lambda record: record.pair)
+    has_curves = any(record.along is not None for record in (*ordered, *(one.landmarks for one in left_out)))
+    checks, curves = [USE, ERROR, PREDICTED] if left_out else [], [ALONG] if has_curves else []
+    lines = [",".join([*COLUMNS, SIGMA, AUTHOR, *checks, *curves])]
     use = f",{LINK},," if left_out else ""
-    for record in sorted(records, key=lambda record: record.pair):
+    for record in ordered:
         sigmas = np.broadcast_to(record.sigma, len(record))
         numbers = np.hstack([record.points_i, record.points_j, sigmas[:, None]])
         # One format for all rows of a pair: there may be a million.
         author = _quoted("" if authors is None else authors.get(record.pair, "")).replace("%", "%%")
         row = f"{record.pair.i},{record.pair.j},%.3f,%.3f,%.3f,%.3f,%.4g,{author}{use}"
-        lines.append("\n".join([row] * len(numbers)) % tuple(numbers.ravel().tolist()))
+        rows = "\n".join(row + end for end in _ends(record)) if has_curves else "\n".join([row] * len(numbers))
+        lines.append(rows % tuple(numbers.ravel().tolist()))
     for one in sorted(left_out, key=lambda one: one.landmarks.pair):
         marks, author = one.landmarks, _quoted("" if authors is None else authors.get(one.landmarks.pair, ""))
         sigmas = np.broadcast_to(marks.sigma, (len(marks),))
-        for points_i, points_j, sigma, errors in zip(marks.points_i, marks.points_j, sigmas, one.errors, strict=True):
+        ends = _ends(marks) if has_curves else [""] * len(marks)
+        for points_i, points_j, sigma, errors, end in zip(
+            marks.points_i, marks.points_j, sigmas, one.errors, ends, strict=True
+        ):
             said = ",".join("" if error is None else f"{error:.3f}" for error in errors)
             place = ",".join(f"{value:.3f}" for value in (*points_i, *points_j))
-            lines.append(f"{marks.pair.i},{marks.pair.j},{place},{sigma:.4g},{author},{CHECK},{said}")
+            lines.append(f"{marks.pair.i},{marks.pair.j},{place},{sigma:.4g},{author},{CHECK},{said}{end}")
     write_text(path, "\n".join(lines) + "\n")
+
+
+def _ends(record: Landmarks) -> list[str]:
+    """Return the last cells of the landmarks' lines, with the comma before: their directions."""
+    return [f",{math.degrees(math.atan2(y, x)):.3f}" if x or y else "," for x, y in record.directions.tolist()]
 
 
 def _quoted(text: str) -> str:
@@ -125,7 +141,7 @@ def _quoted(text: str) -> str:
 def _check_header(path: Path, names: object) -> None:
     found = list(names) if isinstance(names, list | tuple) else []
     missing = [name for name in COLUMNS if name not in found]
-    unknown = [str(name) for name in found if name not in (*COLUMNS, SIGMA, AUTHOR, USE, ERROR, PREDICTED)]
+    unknown = [str(name) for name in found if name not in (*COLUMNS, SIGMA, AUTHOR, USE, ERROR, PREDICTED, ALONG)]
     if missing or unknown:
         wrong = f"unknown column '{unknown[0]}'" if unknown else f"no column '{missing[0]}'"
         raise TableError(f"{path}: {wrong}, expected the header {','.join(COLUMNS)}")
@@ -134,20 +150,24 @@ def _check_header(path: Path, names: object) -> None:
 def _parse(
     path: Path, line: int, row: Mapping[str | None, str | None], usual_sigma: float
 ) -> tuple[Pair, tuple[float, ...]]:
-    """Return the pair and x, y, x, y, sigma."""
+    """Return the pair and x, y, x, y, sigma, and the direction of the curve that the landmark is on."""
     try:
         if None in row:  # the reader puts cells after the last column here
             raise ValueError
         frames = [int(row[name] or "") for name in COLUMNS[:2]]
         numbers = tuple(float(row[name] or "") for name in COLUMNS[2:])
         sigma = float(row.get(SIGMA) or usual_sigma)
+        angle = math.radians(float(row[ALONG] or "")) if row.get(ALONG) else None
     except (TypeError, ValueError):
         raise TableError(f"{path}, line {line}: expected two whole numbers and four numbers") from None
     if not all(map(math.isfinite, numbers)):
         raise TableError(f"{path}, line {line}: a coordinate is not a finite number")
     if not 0.0 < sigma < math.inf:
         raise TableError(f"{path}, line {line}: {SIGMA} must be positive and finite")
+    if angle is not None and not math.isfinite(angle):
+        raise TableError(f"{path}, line {line}: {ALONG} must be an angle in degrees, or empty")
+    along = (0.0, 0.0) if angle is None else (math.cos(angle), math.sin(angle))
     try:
-        return Pair(*frames), (*numbers, sigma)
+        return Pair(*frames), (*numbers, sigma, *along)
     except PairError as error:
         raise TableError(f"{path}, line {line}: {error}") from None

@@ -79,6 +79,10 @@ def check_landmarks(landmarks: Landmarks) -> None:
             f"pair {landmarks.pair}: {len(landmarks)} landmarks are too few for the paper's method, "
             f"give at least {MIN_LANDMARKS} that are not on one line"
         )
+    if landmarks.along is not None:
+        raise LandmarkError(
+            f"pair {landmarks.pair}: the paper's method takes points only, mark points instead of curves"
+        )
     for frame, points in ((landmarks.pair.i, landmarks.points_i), (landmarks.pair.j, landmarks.points_j)):
         if are_collinear(points):
             raise LandmarkError(

@@ -24,7 +24,14 @@ from smalti.interchange.atomic_files import sync_folder
 from smalti.interchange.checksums import checksum_of, row_checksum
 from smalti.interchange.regular_files import open_regular
 from smalti.project.facts import SourceFacts, unpack_fact
-from smalti.project.packing import LOG_COLUMNS, Row, unpack_log_row, unpack_pair
+from smalti.project.packing import (
+    LOG_COLUMNS,
+    Row,
+    landmark_numbers,
+    pack_landmark_numbers,
+    unpack_log_row,
+    unpack_pair,
+)
 from smalti.records import Author
 
 if sys.platform != "win32":
@@ -209,8 +216,8 @@ def read_backup(path: Path) -> BackedUpLog:
 def row_line(row: Sequence[Any], checksum: bytes) -> bytes:
     """Return the line of a row of LOG_COLUMNS."""
     said = {name: cell for name, cell in zip(LOG_COLUMNS, row, strict=True) if cell is not None}
-    if "landmarks" in said:  # x_i, y_i, x_j, y_j and the standard deviation of each
-        said["landmarks"] = np.frombuffer(said["landmarks"], dtype="<f8").reshape(-1, 5).tolist()
+    if "landmarks" in said:  # x_i, y_i, x_j, y_j, the standard deviation of each, and directions where there are curves
+        said["landmarks"] = landmark_numbers(said["landmarks"]).tolist()
     return json.dumps({**said, "checksum": checksum.hex()}, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
@@ -222,7 +229,7 @@ def _read_row_line(line: bytes) -> tuple[Row, bytes]:
         raise ValueError("is not an entry of a log")
     cells = [said.get(name) for name in LOG_COLUMNS]
     if cells[_LANDMARKS] is not None:
-        cells[_LANDMARKS] = np.array(cells[_LANDMARKS], dtype="<f8").reshape(-1, 5).tobytes()
+        cells[_LANDMARKS] = pack_landmark_numbers(np.array(cells[_LANDMARKS], dtype="<f8"))
     if any(not isinstance(cell, str | int | float | bytes | None) for cell in cells):
         raise ValueError("is not an entry of a log")
     return tuple(cells), bytes.fromhex(checksum)

@@ -102,10 +102,14 @@ class AnswerEntry:
 
     @property
     def left_out(self) -> Landmarks | None:
-        """The landmarks that are for checking only: no link is made of them."""
+        """The landmarks that are for checking only: no link is made of them. Those on curves do not count."""
         listed = self._said.get("landmarks", [])
         marks = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-        rows = [[one.get(name) for name in _OF_LANDMARK] for one in marks if one.get("check") is True]
+        rows = [
+            [one.get(name) for name in _OF_LANDMARK]
+            for one in marks
+            if one.get("check") is True and one.get("along_deg") is None
+        ]
         if not rows:
             return None
         try:

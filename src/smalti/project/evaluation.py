@@ -108,4 +108,4 @@ def _distances(by_number: Mapping[int, Placement], record: Landmarks, lens: Lens
         mapped = project_points(i_from_j, record.points_j)
     else:
         mapped = lens.distort(project_points(i_from_j, lens.undistort(record.points_j)))
-    return np.asarray(np.linalg.norm(mapped - record.points_i, axis=1))
+    return np.asarray(np.linalg.norm(record.without_along(mapped - record.points_i), axis=1))

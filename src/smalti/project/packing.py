@@ -40,7 +40,12 @@ MOST_LANDMARKS = 1_000_000
 LEAST_DETERMINANT = 1e-12
 """Of a frame's map: that of a frame drawn at a millionth of its size."""
 
-_LANDMARK_BYTES = 5 * 8
+_POINTS, _ON_CURVES = 5, 7
+"""Numbers of a landmark in a log: without curves, and with the direction of the curve that it is on."""
+
+_CURVE_BYTES = _ON_CURVES * 8
+_CURVE_MARK = b"~"
+"""The first byte of landmarks with directions. Packed numbers alone are a multiple of eight bytes."""
 
 
 def table_digest(table: str, rows: Iterable[Row]) -> bytes:
@@ -74,10 +79,11 @@ def unpack_log_row(row: Sequence[Any]) -> LogEntry:
         return LogEntry(place, Act(act), pair, None)
     kept = None
     if landmarks is not None:
-        if not isinstance(landmarks, bytes) or len(landmarks) > _LANDMARK_BYTES * MOST_LANDMARKS:
+        if not isinstance(landmarks, bytes) or len(landmarks) > 1 + _CURVE_BYTES * MOST_LANDMARKS:
             raise ValueError("landmarks are bytes")
-        numbers = _unpack(landmarks, (-1, 5))
-        kept = _allowed(Landmarks, pair, numbers[:, :2], numbers[:, 2:4], numbers[:, 4])
+        numbers = landmark_numbers(landmarks)
+        along = numbers[:, 5:] if numbers.shape[1] == _ON_CURVES else None
+        kept = _allowed(Landmarks, pair, numbers[:, :2], numbers[:, 2:4], numbers[:, 4], along)
     answer = _allowed(Answer, pair, Verdict(verdict), kept, _text(reason), Author(author))
     entry = AnswerEntry(answer, Role(role), _finite(seconds), _text(details), place, when)
     return LogEntry(place, Act.GIVE, pair, entry)
@@ -190,9 +196,24 @@ def unpack_tracks(packed: str, frames: int) -> dict[int, tuple[int, Track]]:
     return {int(row[0]): (int(row[1]), Track(row[4:].reshape(3, 3), float(row[2]), float(row[3]))) for row in rows}
 
 
+def landmark_numbers(packed: object) -> NDArray[np.float64]:
+    """Unpack landmarks (n, 5): x_i, y_i, x_j, y_j, σ; or (n, 7), with their directions, where some are on curves."""
+    if isinstance(packed, bytes) and packed.startswith(_CURVE_MARK) and len(packed) % 8 == 1:
+        return _unpack(packed[1:], (-1, _ON_CURVES))
+    return _unpack(packed, (-1, _POINTS))
+
+
+def pack_landmark_numbers(numbers: NDArray[np.float64]) -> bytes:
+    """Pack landmarks (n, 5) or (n, 7)."""
+    if numbers.size and (numbers.ndim != 2 or numbers.shape[1] not in (_POINTS, _ON_CURVES)):
+        raise ValueError("a landmark has five or seven numbers")
+    return (_CURVE_MARK if numbers.size and numbers.shape[1] == _ON_CURVES else b"") + _pack(numbers)
+
+
 def _pack_landmarks(landmarks: Landmarks) -> bytes:
     sigma = np.broadcast_to(np.asarray(landmarks.sigma), (len(landmarks),))
-    return _pack(np.column_stack([landmarks.points_i, landmarks.points_j, sigma]))
+    columns = [landmarks.points_i, landmarks.points_j, sigma]
+    return pack_landmark_numbers(np.column_stack(columns if landmarks.along is None else [*columns, landmarks.along]))
 
 
 def _pack(numbers: NDArray[np.float64]) -> bytes:

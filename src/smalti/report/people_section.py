@@ -203,7 +203,7 @@ def _distance_px(marks: Landmarks, others: Landmarks, outline: Outline, lens: Le
     if not marks.determine_affine:
         return None
     i_from_j = map_in_pixels(marks, outline, lens)
-    off = apply_map(i_from_j, lens.undistort(others.points_j)) - lens.undistort(others.points_i)
+    off = others.without_along(apply_map(i_from_j, lens.undistort(others.points_j)) - lens.undistort(others.points_i))
     return float(np.sqrt(np.mean(np.sum(off**2, axis=1))))
 
 

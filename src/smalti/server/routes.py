@@ -31,6 +31,8 @@ from smalti.annotation.messages import (
     SnapPoint,
     State,
     Step,
+    TracedVessel,
+    TraceVessel,
 )
 from smalti.errors import UsageError
 from smalti.server.dispatcher import Dispatcher
@@ -167,6 +169,11 @@ def _add_checks(router: APIRouter, dispatcher: Dispatcher) -> None:
     async def align(request: AlignFrames) -> Proposal:
         """Align two frames by all pixels, from where a person has laid one over the other."""
         return await dispatcher.consult(lambda session: session.align(request))
+
+    @router.post("/trace", responses=checks)
+    async def trace(request: TraceVessel) -> TracedVessel:
+        """Find the vessel under the strokes that a person has drawn along it in both frames."""
+        return await dispatcher.fetch(lambda session: session.trace(request))
 
     @router.post("/snap", responses=checks)
     async def snap(request: SnapPoint) -> Snapped:

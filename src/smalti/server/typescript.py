@@ -14,12 +14,29 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from smalti.annotation import messages
-from smalti.annotation.messages import AlignFrames, CheckLandmarks, GiveAnswer, Message, RemoveAnswer, SnapPoint, Step
+from smalti.annotation.messages import (
+    AlignFrames,
+    CheckLandmarks,
+    GiveAnswer,
+    Message,
+    RemoveAnswer,
+    SnapPoint,
+    Step,
+    TraceVessel,
+)
 from smalti.errors import OutputError, SmaltiError
 
 PLACE = Path(__file__).parents[3] / "web" / "src" / "model" / "messages.ts"
 
-REQUESTS: tuple[type[Message], ...] = (GiveAnswer, RemoveAnswer, Step, CheckLandmarks, SnapPoint, AlignFrames)
+REQUESTS: tuple[type[Message], ...] = (
+    GiveAnswer,
+    RemoveAnswer,
+    Step,
+    CheckLandmarks,
+    SnapPoint,
+    AlignFrames,
+    TraceVessel,
+)
 """Messages that the page sends. It may leave out fields with a default. Messages that it receives are complete."""
 
 HEADER = "// Made from src/smalti/annotation/messages.py by python -m smalti.server.typescript --write: do not edit.\n"

@@ -192,7 +192,10 @@ def landmarks_of_a_frame(estimate: Estimate) -> float:
     if not chosen.any():
         return 1.0
     weights = estimate.solution.weights.links / outline.unit
-    count = np.array([np.sum((weights[n] / system.links[n].sigma) ** 2) for n in np.flatnonzero(chosen)])
+    links = [system.links[n] for n in np.flatnonzero(chosen)]
+    # A landmark on a curve determines one of two coordinates.
+    told = zip(links, weights[chosen], strict=True)
+    count = np.array([np.sum(0.5 * link.coordinates * (weight / link.sigma) ** 2) for link, weight in told])
     offset = system.offsets[chosen] * outline.unit
     shared = np.maximum(1.0 - np.abs(offset) / (outline.width, outline.height), LEAST_SHARE)
     return float(np.median(count / shared.prod(axis=1)))

@@ -9,7 +9,7 @@ const three = complete(begin(two, "i", { x: 8, y: 8 }, { x: 9, y: 9 }));
 
 describe("a draft", () => {
   it("makes a landmark of a point and its expected partner, whichever frame came first", () => {
-    expect(one.landmarks).toEqual([{ x_i: 10, y_i: 20, x_j: 1, y_j: 2, origin: "clicked", active: true, check: false, sigma_px: null }]);
+    expect(one.landmarks).toEqual([{ x_i: 10, y_i: 20, x_j: 1, y_j: 2, origin: "clicked", active: true, check: false, sigma_px: null, along_deg: null, curve: null }]);
     expect(one.selected).toBe(0);
     expect(one.open).toBeNull();
   });

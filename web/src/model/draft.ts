@@ -1,5 +1,6 @@
 /** What a person has drawn on a pair and not yet confirmed; every change makes a new one. */
 import type { Point } from "./affine";
+import { countedLandmarks, numberOf, togetherWith } from "./curve";
 import type { Landmark, Origin, Side } from "./messages";
 
 /** A point set in one frame whose partner in the other is still only expected. */
@@ -36,7 +37,7 @@ export function complete(draft: Draft): Draft {
   if (draft.open === null) return draft;
   const { side, point, partner } = draft.open;
   const [i, j] = side === "i" ? [point, partner] : [partner, point];
-  const landmark: Landmark = { x_i: i.x, y_i: i.y, x_j: j.x, y_j: j.y, origin: "clicked", active: true, check: false, sigma_px: null };
+  const landmark: Landmark = { x_i: i.x, y_i: i.y, x_j: j.x, y_j: j.y, origin: "clicked", active: true, check: false, sigma_px: null, along_deg: null, curve: null };
   return { landmarks: [...draft.landmarks, landmark], selected: draft.landmarks.length, open: null };
 }
 
@@ -50,30 +51,34 @@ export function move(draft: Draft, index: number, side: Side, { x, y }: Point, o
 }
 
 export function toggle(draft: Draft, index: number): Draft {
-  return change(draft, index, (landmark) => ({ ...landmark, active: !landmark.active, check: false }));
+  const { active } = draft.landmarks[index]!;
+  return change(draft, index, (landmark) => ({ ...landmark, active: !active, check: false }));
 }
 
-/** Leave a landmark out of the link, to be compared with the mosaic; or take it in again. */
+/** Leave a landmark out of the link, to be compared with the mosaic; or take it in again. Lines are not compared. */
 export function toggleCheck(draft: Draft, index: number): Draft {
+  if (draft.landmarks[index]!.curve !== null) return draft;
   return change(draft, index, (landmark) => ({ ...landmark, active: landmark.check === true, check: landmark.check !== true }));
 }
 
 export function remove(draft: Draft, index: number): Draft {
-  const landmarks = draft.landmarks.filter((_, place) => place !== index);
-  const selected = landmarks.length === 0 ? null : Math.min(index, landmarks.length - 1);
-  return { ...draft, landmarks, selected };
+  const removed = togetherWith(draft.landmarks, index);
+  const landmarks = draft.landmarks.filter((_, place) => !removed.includes(place));
+  const next = togetherWith(landmarks, Math.min(removed[0] ?? index, landmarks.length - 1))[0];
+  return { ...draft, landmarks, selected: landmarks.length === 0 ? null : next! };
 }
 
 export function select(draft: Draft, index: number | null): Draft {
   return draft.selected === index ? draft : { ...draft, selected: index };
 }
 
-/** Select the next or the previous landmark, round and round. */
+/** Select the next or the previous landmark, or curve, round and round. */
 export function step(draft: Draft, by: 1 | -1): Draft {
-  const count = draft.landmarks.length;
+  const counted = countedLandmarks(draft.landmarks);
+  const count = counted.length;
   if (count === 0) return draft;
-  const from = draft.selected ?? (by === 1 ? -1 : 0);
-  return select(draft, (from + by + count) % count);
+  const from = draft.selected === null ? (by === 1 ? -1 : 0) : numberOf(draft.landmarks, draft.selected) - 1;
+  return select(draft, counted[(from + by + count) % count]!);
 }
 
 export function adopt(draft: Draft, landmarks: readonly Landmark[]): Draft {
@@ -86,5 +91,6 @@ export function drawnAlike(first: Draft, second: Draft): boolean {
 }
 
 function change(draft: Draft, index: number, by: (landmark: Landmark) => Landmark): Draft {
-  return { ...draft, landmarks: draft.landmarks.map((landmark, place) => (place === index ? by(landmark) : landmark)) };
+  const changed = togetherWith(draft.landmarks, index);
+  return { ...draft, landmarks: draft.landmarks.map((landmark, place) => (changed.includes(place) ? by(landmark) : landmark)) };
 }

@@ -12,10 +12,17 @@ export interface Equations {
   readonly seen: readonly number[];
   /** (n): whether a landmark counts. */
   readonly believed: readonly boolean[];
+  /** (n): the number of the curve that a landmark is on; null for a point. Of a curve, the second equation is empty. */
+  readonly curves: readonly (number | null)[];
   /** (8, 8): C. */
   readonly covariance: Matrix;
   /** Whether C is multiplied by s where the landmarks demand it. */
   readonly mayGiveWay: boolean;
+}
+
+/** Whether two landmarks are the same one, or on the same curve: they are right or wrong together. */
+export function areTogether({ curves }: Equations, one: number, two: number): boolean {
+  return one === two || (curves[one] !== null && curves[one] === curves[two]);
 }
 
 /** Degrees of freedom that are imagined to have shown that σ is right: few landmarks do not tell. */

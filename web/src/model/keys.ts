@@ -29,6 +29,7 @@ export type Command =
   | "contrast"
   | "overlay"
   | "lay"
+  | "curve"
   | "blink"
   | "undo"
   | "redo"
@@ -168,6 +169,12 @@ export const BINDINGS: readonly Binding[] = [
     command: "lay",
     keys: ["h"],
     words: "lay one frame over the other by hand: drag, Shift and drag turns and scales, arrows, [ and ] turn, F aligns",
+    group: "Landmarks",
+  },
+  {
+    command: "curve",
+    keys: ["k"],
+    words: "draw along a vessel in both frames: drag or click (Space at the cursor), Enter finds it",
     group: "Landmarks",
   },
   { command: "blink", keys: ["b"], words: "hold to show the other frame in the same place", group: "View" },

@@ -36,6 +36,8 @@ export interface Knowledge {
   readonly errorPx: number | null;
   /** The same after one more landmark, clicked where it tells most. */
   readonly oneMorePx: number | null;
+  /** How uncertain the place in frame i of a point of frame j is, apart from a click's own error. */
+  uncertaintyInI(point: Point): Covariance;
   /** Where a point of frame `side` is expected in the other one. */
   predict(side: Side, point: Point): Prediction;
 }
@@ -83,6 +85,7 @@ export function knowledgeOf(
     judgements: judge(landmarks, question.noise, pose, frame),
     errorPx,
     oneMorePx,
+    uncertaintyInI: (point) => covarianceInI(relation, pose, point),
     predict: (side, point) => predict(relation, pose, side, point),
   };
 }

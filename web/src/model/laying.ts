@@ -48,7 +48,7 @@ export function landmarksOf(relation: Relation): Landmark[] {
       const j = add(region.centre, scaled(offset, share));
       const i = relation.seen("j", j);
       if (isInside(overlap, j)) {
-        return [{ x_i: i.x, y_i: i.y, x_j: j.x, y_j: j.y, origin: "laid", active: true, check: false, sigma_px: null } as const];
+        return [{ x_i: i.x, y_i: i.y, x_j: j.x, y_j: j.y, origin: "laid", active: true, check: false, sigma_px: null, along_deg: null, curve: null } as const];
       }
     }
     return [];

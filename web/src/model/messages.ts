@@ -16,7 +16,9 @@ export type Origin =
   /** by all pixels, from where a person had laid the frame */
   | "aligned"
   /** where a person has laid the frame, as it is */
-  | "laid";
+  | "laid"
+  /** on a vessel that a person has drawn along in both frames */
+  | "traced";
 
 /** A point that both frames show. An inactive one is kept but not used. */
 export interface Landmark {
@@ -30,6 +32,10 @@ export interface Landmark {
   check: boolean;
   /** None: as usual for its origin */
   sigma_px: number | null;
+  /** of its curve in i, free along it; None: a point */
+  along_deg: number | null;
+  /** landmarks of a curve have its number */
+  curve: number | null;
 }
 
 /** An answer on a pair. `seen_revision` is the revision that the person saw. */
@@ -91,6 +97,18 @@ export interface AlignFrames {
   i: number;
   j: number;
   i_from_j: number[];
+}
+
+/** Find the vessel under the strokes that a person has drawn along it in both frames. */
+export interface TraceVessel {
+  i: number;
+  j: number;
+  stroke_i: number[][];
+  stroke_j: number[][];
+  /** as it is expected */
+  i_from_j: number[];
+  /** of this; None: nothing is known */
+  sigma_px: number | null;
 }
 
 /** What the program is doing. */
@@ -351,6 +369,15 @@ export interface Snapped {
   x: number;
   y: number;
   correlation: number;
+  reason: string;
+}
+
+/** Landmarks on the vessel under two strokes, or why there are none. */
+export interface TracedVessel {
+  found: boolean;
+  landmarks: Landmark[];
+  /** RMS between the lines of both frames, across */
+  distance_px: number;
   reason: string;
 }
 

@@ -16,7 +16,7 @@ function asked({ i_from_j, covariance }: Example): Question {
 function landmarksOf({ points_i, points_j }: Example): Landmark[] {
   return points_i.map(([x_i, y_i], k) => {
     const [x_j, y_j] = points_j[k]!;
-    return { x_i: x_i!, y_i: y_i!, x_j: x_j!, y_j: y_j!, origin: "clicked", active: true, check: false, sigma_px: null };
+    return { x_i: x_i!, y_i: y_i!, x_j: x_j!, y_j: y_j!, origin: "clicked", active: true, check: false, sigma_px: null, along_deg: null, curve: null };
   });
 }
 
@@ -87,7 +87,7 @@ describe("frames that nothing joins", () => {
   /** Turned by 150° and enlarged. */
   const turned = (x: number, y: number): Landmark => {
     const [cos, sin] = [1.2 * Math.cos(2.6), 1.2 * Math.sin(2.6)];
-    return { x_i: cos * x - sin * y + 300, y_i: sin * x + cos * y + 180, x_j: x, y_j: y, origin: "clicked", active: true, check: false, sigma_px: null };
+    return { x_i: cos * x - sin * y + 300, y_i: sin * x + cos * y + 180, x_j: x, y_j: y, origin: "clicked", active: true, check: false, sigma_px: null, along_deg: null, curve: null };
   };
 
   it("are shifted by one landmark and not turned", () => {

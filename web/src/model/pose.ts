@@ -15,10 +15,10 @@
  */
 import type { Point } from "./affine";
 import type { Equations } from "./equations";
-import { ENTRIES, excessOf } from "./equations";
+import { areTogether, ENTRIES, excessOf } from "./equations";
 import type { Homography } from "./homography";
 import { chain, homographyFrom, homographyOf, project, STRAIGHT, tangentAt } from "./homography";
-import { straighten } from "./lens";
+import { slopesAt, straighten } from "./lens";
 import type { Landmark, LensNumbers, Origin, Question, Side } from "./messages";
 import { add, dot, identity, invertMatrix, multiply, trace } from "./matrix";
 import type { Matrix } from "./matrix";
@@ -26,7 +26,7 @@ import type { Size } from "./polygon";
 import { surprisesOf, WRONG } from "./surprise";
 
 /** Standard deviation of a landmark in each coordinate, in px, by how it came to its place. */
-export const SIGMA_PX: Record<Origin, number> = { clicked: 1.5, snapped: 0.5, matched: 1, aligned: 1, laid: 3 };
+export const SIGMA_PX: Record<Origin, number> = { clicked: 1.5, snapped: 0.5, matched: 1, aligned: 1, laid: 3, traced: 1 };
 
 /** Return the standard deviation of a landmark. */
 export function sigmaOf({ sigma_px, origin }: Landmark): number {
@@ -56,7 +56,8 @@ export function poseOf(question: Question, landmarks: readonly Landmark[], frame
   const marks = landmarks.filter(({ active }) => active).map((landmark) => {
     const [i, j] = (["i", "j"] as const).map((side) => straighten(lens, pointOf(landmark, side)));
     const sigma = (question.noise * sigmaOf(landmark)) / unit;
-    return { i: project(unitFromPixels, i!), j: project(unitFromPixels, j!), sigma };
+    const along = alongOf(landmark, lens);
+    return { i: project(unitFromPixels, i!), j: project(unitFromPixels, j!), sigma, along, curve: landmark.curve ?? null };
   });
   const expected = chain(chain(unitFromPixels, homographyOf(question.i_from_j)), pixelsFromUnit);
   let believed = marks.map(() => true);
@@ -64,7 +65,8 @@ export function poseOf(question: Question, landmarks: readonly Landmark[], frame
     const { map, covariance, equations } = fit(question, expected, marks, believed);
     const doubted = mostDoubted(equations);
     if (doubted === null) return { iFromJ: normal(chain(chain(pixelsFromUnit, map), unitFromPixels)), covariance, equations };
-    believed = believed.map((isBelieved, k) => isBelieved && k !== doubted);
+    // A curve that is matched wrongly is wrong as a whole.
+    believed = believed.map((isBelieved, k) => isBelieved && !areTogether(equations, k, doubted));
   }
 }
 
@@ -75,17 +77,20 @@ function fit({ joined, covariance: prior }: Question, expected: Homography, mark
   const { map, covariance, v } = update(first, prior, used, joined);
   const { rows, residuals, increment } = look(first, v, prior, marks);
   const seen = rows.map((row, k) => residuals[k]! + dot(row, increment));
-  return { map, covariance, equations: { rows, seen, believed, covariance: prior, mayGiveWay: joined } };
+  const curves = marks.map(({ curve }) => curve);
+  return { map, covariance, equations: { rows, seen, believed, curves, covariance: prior, mayGiveWay: joined } };
 }
 
 /** Return the landmark that is most surely wrong; null where none is, or where too many would be. */
 function mostDoubted(equations: Equations): number | null {
   const { believed } = equations;
-  const left = believed.filter(Boolean).length - 1;
-  if (left < 1 || 2 * left < believed.length) return null;
   const sigmas = surprisesOf(equations).map((surprise, k) => (believed[k] ? surprise.sigmas : 0));
   const most = Math.max(...sigmas);
-  return most < WRONG ? null : sigmas.indexOf(most);
+  const doubted = sigmas.indexOf(most);
+  // A curve counts once, however many landmarks are on it.
+  const firsts = believed.map((_, k) => k).filter((k) => believed.findIndex((_, other) => areTogether(equations, other, k)) === k);
+  const left = firsts.filter((k) => believed[k] && !areTogether(equations, k, doubted)).length;
+  return most < WRONG || left < 1 || 2 * left < firsts.length ? null : doubted;
 }
 
 /** The frame's units: half the mean of its sides, from its centre. */
@@ -115,6 +120,19 @@ interface Mark {
   readonly i: Point;
   readonly j: Point;
   readonly sigma: number;
+  /** Unit vector in frame i along which it says nothing; null for a point. */
+  readonly along: Point | null;
+  readonly curve: number | null;
+}
+
+/** Return the direction in frame i, straight, along which a landmark says nothing. */
+function alongOf({ along_deg, x_i, y_i }: Landmark, lens: LensNumbers | null): Point | null {
+  // Drafts that an earlier version kept have no directions.
+  if (typeof along_deg !== "number") return null;
+  const angle = (along_deg * Math.PI) / 180;
+  const [a, b, , d, e] = slopesAt(lens, { x: x_i, y: y_i });
+  const [x, y] = [a * Math.cos(angle) + b * Math.sin(angle), d * Math.cos(angle) + e * Math.sin(angle)];
+  return { x: x / Math.hypot(x, y), y: y / Math.hypot(x, y) };
 }
 
 function update(prior: Homography, covariance: Matrix, marks: readonly Mark[], mayGiveWay: boolean) {
@@ -147,7 +165,8 @@ function update(prior: Homography, covariance: Matrix, marks: readonly Mark[], m
   }
   const scaled = covariance.map((entry) => scale * entry);
   left = invertMatrix(add(identity(ENTRIES), multiply(state.information, scaled, ENTRIES)), ENTRIES);
-  const excess = excessOf(state.misfit, 2 * marks.length - (ENTRIES - trace(left)));
+  const told = marks.reduce((sum, { along }) => sum + (along === null ? 2 : 1), 0);
+  const excess = excessOf(state.misfit, told - (ENTRIES - trace(left)));
   return { map: state.map, covariance: multiply(scaled, left, ENTRIES).map((entry) => excess * entry), v };
 }
 
@@ -160,12 +179,19 @@ function look(prior: Homography, v: readonly number[], covariance: Matrix, marks
   const allRows: number[][] = [];
   const residuals: number[] = [];
   let misfit = 0;
-  for (const { i, j, sigma } of marks) {
+  for (const { i, j, sigma, along } of marks) {
     const seen = project(map, j, { x: 0, y: 0 });
     const [a, b, , d, e] = tangentAt(map, j);
     const [vx, vy] = motionOf(j);
-    const rows = [vx.map((entry, k) => a * entry + b * vy[k]!), vx.map((entry, k) => d * entry + e * vy[k]!)];
-    [i.x - seen.x, i.y - seen.y].forEach((off, axis) => {
+    let rows = [vx.map((entry, k) => a * entry + b * vy[k]!), vx.map((entry, k) => d * entry + e * vy[k]!)];
+    let offs = [i.x - seen.x, i.y - seen.y];
+    if (along !== null) {
+      // Only what is across the curve; the second equation is empty.
+      const [x, y] = [-along.y, along.x];
+      rows = [rows[0]!.map((entry, k) => x * entry + y * rows[1]![k]!), new Array<number>(ENTRIES).fill(0)];
+      offs = [x * offs[0]! + y * offs[1]!, 0];
+    }
+    offs.forEach((off, axis) => {
       const row = rows[axis]!.map((entry) => entry / sigma);
       const residual = off / sigma;
       misfit += residual ** 2;

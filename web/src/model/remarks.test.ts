@@ -29,8 +29,9 @@ describe("the remark on landmarks", () => {
 
   it("names the landmark that does not fit, and puts first what the program says", () => {
     const doubted = { ...knowledge, judgements: [good, { ...good, tone: "bad" as const }] };
-    expect(remarkOn(drawn, doubted, null, false)).toContain("Landmark 2 does not fit");
-    expect(remarkOn(drawn, doubted, "It contradicts.", true)).toBe("It contradicts.");
+    const two = complete(begin(drawn, "i", { x: 3, y: 3 }, { x: 4, y: 4 }));
+    expect(remarkOn(two, doubted, null, false)).toContain("Landmark 2 does not fit");
+    expect(remarkOn(two, doubted, "It contradicts.", true)).toBe("It contradicts.");
   });
 
   it("leads somebody new through three steps", () => {

@@ -1,4 +1,5 @@
 /** What the page says of the landmarks that are drawn: how good they are, and what to do next. */
+import { determinedWords, numberOf } from "./curve";
 import type { Draft } from "./draft";
 import { guideWords } from "./guide";
 import type { Judgement, Knowledge } from "./knowledge";
@@ -29,8 +30,9 @@ function remarkAlone({ landmarks, open }: Draft, knowledge: Knowledge, warning: 
   if (knowledge.problem !== null) return knowledge.problem;
   if (warning !== null) return warning;
   const wrong = knowledge.judgements.findIndex(({ tone }) => tone === "bad");
-  if (wrong >= 0) return `Landmark ${wrong + 1} does not fit what the mosaic and the other landmarks say. Check it.`;
-  return `${CONFIRM} ${nextLandmarkWords(knowledge)}`;
+  const what = wrong >= 0 && typeof landmarks[wrong]!.along_deg === "number" ? "Vessel" : "Landmark";
+  if (wrong >= 0) return `${what} ${numberOf(landmarks, wrong)} does not fit what the mosaic and the other landmarks say. Check it.`;
+  return `${CONFIRM} ${determinedWords(landmarks, knowledge) || nextLandmarkWords(knowledge)}`;
 }
 
 /** Say how much one more landmark would bring. */

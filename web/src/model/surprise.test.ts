@@ -23,7 +23,7 @@ const question: Question = {
 
 function landmark(x: number, y: number, off = 0): Landmark {
   const i = apply(truth, { x, y });
-  return { x_i: i.x + off, y_i: i.y, x_j: x, y_j: y, origin: "clicked", active: true, check: false, sigma_px: null };
+  return { x_i: i.x + off, y_i: i.y, x_j: x, y_j: y, origin: "clicked", active: true, check: false, sigma_px: null, along_deg: null, curve: null };
 }
 
 const tonesOf = (landmarks: Landmark[], asked = question) =>

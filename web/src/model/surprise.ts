@@ -4,9 +4,10 @@
  * A residual in the fit of all landmarks tells nothing where there are few: the fit follows a wrong one. So each
  * landmark is left out. With the equations of the others, the prediction of its place has the covariance S, in units
  * of its noise, and its distance d from there the surprise (dᵀ S⁻¹ d)^½. Linear about the pose of all landmarks.
+ * Landmarks on a curve are left out together.
  */
 import type { Equations } from "./equations";
-import { ENTRIES, excessOf } from "./equations";
+import { areTogether, ENTRIES, excessOf } from "./equations";
 import { add, dot, identity, invertMatrix, multiply, trace } from "./matrix";
 import type { Matrix } from "./matrix";
 
@@ -27,7 +28,7 @@ const MOST_STEPS = 30;
 /** Return the surprise of each landmark of the equations. */
 export function surprisesOf(equations: Equations): Surprise[] {
   const marks = equations.rows.length / 2;
-  const all = normalOf(equations, -1);
+  const all = normalOf(equations, equations.believed);
   return Array.from({ length: marks }, (_, k) => surpriseOf(equations, all, k));
 }
 
@@ -41,15 +42,16 @@ interface Normal {
 function surpriseOf(equations: Equations, all: Normal, k: number): Surprise {
   const { rows, seen, believed } = equations;
   const own = [2 * k, 2 * k + 1];
-  const isOther = (at: number) => at >> 1 !== k && believed[at >> 1]!;
-  const left = believed[k] ? normalOf(equations, k) : NOTHING;
+  const isOther = (at: number) => !areTogether(equations, at >> 1, k) && believed[at >> 1]!;
+  const left = normalOf(equations, believed.map((isBelieved, at) => isBelieved && areTogether(equations, at, k)));
   const information = add(all.information, left.information.map((entry) => -entry));
   const right = add(all.right, left.right.map((entry) => -entry));
   const { increment, covariance, determined } = solve(information, right, equations);
   const misfit = rows.reduce((sum, row, at) => {
     return isOther(at) ? sum + (seen[at]! - dot(row, increment)) ** 2 : sum;
   }, 0);
-  const excess = excessOf(misfit, rows.filter((_, at) => isOther(at)).length - determined);
+  const told = rows.filter((row, at) => isOther(at) && row.some((entry) => entry !== 0)).length;
+  const excess = excessOf(misfit, told - determined);
   const [a, b] = own.map((at) => rows[at]!) as [number[], number[]];
   const [ca, cb] = [multiply(covariance, a, ENTRIES), multiply(covariance, b, ENTRIES)];
   const xx = excess * (1 + dot(a, ca));
@@ -61,17 +63,12 @@ function surpriseOf(equations: Equations, all: Normal, k: number): Surprise {
   return { sigmas: Math.sqrt(Math.max(0, squared)), distance: Math.hypot(x, y), reach: Math.sqrt(largest) };
 }
 
-const NOTHING: Normal = {
-  information: new Array<number>(ENTRIES * ENTRIES).fill(0),
-  right: new Array<number>(ENTRIES).fill(0),
-};
-
-/** Return the sums over the equations of landmark `only`, or of all that are believed where it is -1. */
-function normalOf({ rows, seen, believed }: Equations, only: number): Normal {
+/** Return the sums over the equations of some landmarks. */
+function normalOf({ rows, seen }: Equations, counted: readonly boolean[]): Normal {
   const information = new Array<number>(ENTRIES * ENTRIES).fill(0);
   const right = new Array<number>(ENTRIES).fill(0);
   rows.forEach((row, at) => {
-    if (only >= 0 ? at >> 1 !== only : !believed[at >> 1]) return;
+    if (!counted[at >> 1]) return;
     row.forEach((one, p) => {
       right[p]! += one * seen[at]!;
       row.forEach((other, q) => (information[ENTRIES * p + q]! += one * other));

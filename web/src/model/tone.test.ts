@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { Landmark } from "./messages";
 import { toneOf } from "./tone";
 
-const landmark: Landmark = { x_i: 0, y_i: 0, x_j: 0, y_j: 0, origin: "clicked", active: true, check: false, sigma_px: null };
+const landmark: Landmark = { x_i: 0, y_i: 0, x_j: 0, y_j: 0, origin: "clicked", active: true, check: false, sigma_px: null, along_deg: null, curve: null };
 const surprise = (sigmas: number) => ({ sigmas, distance: 0, reach: 1 });
 
 it("judges a landmark by how surprising it is", () => {

@@ -19,6 +19,12 @@ export function toneOf({ active }: Landmark, { sigmas }: Surprise, reachPx: numb
   return DOUBTFUL * reachPx > NOTICED * side ? "unchecked" : "good";
 }
 
+/** Return the judgement of the landmark that fits least. */
+export function worstOf<T extends { readonly tone: LandmarkTone }>(judgements: readonly T[]): T {
+  const rank = ({ tone }: T) => ["off", "good", "unchecked", "warn", "bad"].indexOf(tone);
+  return judgements.reduce((worst, judgement) => (rank(judgement) > rank(worst) ? judgement : worst));
+}
+
 export function toneWords(tone: LandmarkTone): string {
   return { good: "fits", unchecked: "not checked", warn: "doubtful", bad: "wrong?", off: "off" }[tone];
 }

@@ -20,6 +20,8 @@ import type {
   Snapped,
   State,
   Step,
+  TracedVessel,
+  TraceVessel,
 } from "../model/messages";
 import type { Tile } from "../model/pyramid";
 
@@ -63,6 +65,7 @@ export interface Api {
   redo(step: Step): Promise<Outcome>;
   check(landmarks: CheckLandmarks): Promise<Checked>;
   snap(point: SnapPoint): Promise<Snapped>;
+  trace(strokes: TraceVessel): Promise<TracedVessel>;
   align(frames: AlignFrames): Promise<Proposal>;
   finish(step: Step): Promise<State>;
   finished(): Promise<FinishedMosaic | null>;
@@ -120,6 +123,7 @@ export function connect(page: string, root = "/api"): Api {
     redo: (step) => post(`redo${own}`, step),
     check: (landmarks) => post("check", landmarks),
     snap: (point) => post("snap", point),
+    trace: (strokes) => post("trace", strokes),
     align: (frames) => post("align", frames),
     finish: (step) => post("finish", step),
     finished: () => get("finished"),

@@ -79,6 +79,7 @@ export class Hand {
       return this.pairView.reveal(side, partner);
     }
     if (selected === null) return this.pairView.moveCursor(scaled(direction, { small: 1, normal: 10, large: 50 }[size]));
+    if ((landmarks[selected]!.curve ?? null) !== null) return this.app.say("A vessel stays where it was found. Delete it to draw it anew.");
     const to = add(pointOf(landmarks[selected]!, side), this.#inFrame(side, direction, pixels));
     this.#drawing.edit((draft) => move(draft, selected, side, to, "clicked"));
     this.pairView.reveal(side, to);

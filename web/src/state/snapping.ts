@@ -23,6 +23,7 @@ export class Snapping {
       const { open, selected, landmarks } = this.app.drawing.draft.value;
       if (open !== null) return this.#snapOpen();
       const landmark = landmarks[selected ?? landmarks.length - 1];
+      if (landmark?.origin === "traced") return this.app.say("A vessel is snapped already.");
       if (landmark === undefined) return this.app.say("Set or select a landmark first, then snap it.");
       const { found, correlation, reason } = await this.#snapLandmark(landmark, this.pairView.active.value);
       this.app.say(found ? snappedWords(correlation) : leftWords(reason), found ? "info" : "warning");
@@ -32,7 +33,7 @@ export class Snapping {
   snapAll(): Promise<void> {
     return this.#alone(async () => {
       const { landmarks } = this.app.drawing.draft.value;
-      const waiting = landmarks.filter(({ active, origin }) => active && origin !== "snapped");
+      const waiting = landmarks.filter(({ active, origin }) => active && origin !== "snapped" && origin !== "traced");
       if (waiting.length === 0) return this.app.say("All landmarks are snapped already.");
       const results = [];
       for (const landmark of waiting) results.push(await this.#snapLandmark(landmark, "j"));
@@ -48,7 +49,7 @@ export class Snapping {
     const open = draft.value.open!;
     const moving = other(open.side);
     const [i, j] = moving === "j" ? [open.point, open.partner] : [open.partner, open.point];
-    const landmark: Landmark = { x_i: i.x, y_i: i.y, x_j: j.x, y_j: j.y, origin: "clicked", active: true, check: false, sigma_px: null };
+    const landmark: Landmark = { x_i: i.x, y_i: i.y, x_j: j.x, y_j: j.y, origin: "clicked", active: true, check: false, sigma_px: null, along_deg: null, curve: null };
     const snapped = await this.#ask(landmark, moving, this.hand.searchRadius());
     if (draft.value.open !== open) return;
     if (!snapped.found) return this.app.say(leftWords(snapped.reason), "warning");

@@ -1,5 +1,6 @@
 /** What the views of the page share. */
 import type { Application } from "../state/application";
+import type { Curves } from "../state/curves";
 import type { Finished } from "../state/finished";
 import type { Hand } from "../state/hand";
 import type { Laying } from "../state/laying";
@@ -12,5 +13,6 @@ export interface Page {
   readonly finished: Finished;
   readonly hand: Hand;
   readonly laying: Laying;
+  readonly curves: Curves;
   readonly snapping: Snapping;
 }

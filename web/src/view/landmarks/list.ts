@@ -1,5 +1,7 @@
 /** The landmarks of the pair in a row, what their fit is worth, and what stands against it. */
+import { countedLandmarks, togetherWith } from "../../model/curve";
 import type { Judgement } from "../../model/knowledge";
+import { worstOf } from "../../model/tone";
 import type { Landmark } from "../../model/messages";
 import { errorWords, judgementWords, remarkOn } from "../../model/remarks";
 import { toneWords } from "../../model/tone";
@@ -8,7 +10,7 @@ import { Guide } from "../../state/guide";
 import { make } from "../make";
 import type { Page } from "../page";
 
-const ORIGIN_SIGNS = { clicked: "", snapped: "snapped", matched: "matcher", aligned: "aligned", laid: "by hand" } as const;
+const ORIGIN_SIGNS = { clicked: "", snapped: "snapped", matched: "matcher", aligned: "aligned", laid: "by hand", traced: "vessel" } as const;
 
 export function mountLandmarks(host: HTMLElement, page: Page): void {
   const { app, hand, snapping } = page;
@@ -43,8 +45,11 @@ export function mountLandmarks(host: HTMLElement, page: Page): void {
     remark.textContent = remark.title = remarkOn(app.drawing.draft.value, knowledge, warning, guide.isOn.value);
     remark.classList.toggle("warning", warning !== null && knowledge.problem === null);
     list.replaceChildren(
-      ...landmarks.map((landmark, index) => {
-        return makeRow(page, landmark, index, knowledge.judgements[index]!, index === selected);
+      ...countedLandmarks(landmarks).map((index, place) => {
+        const together = togetherWith(landmarks, index);
+        const judgement = worstOf(together.map((member) => knowledge.judgements[member]!));
+        const isSelected = selected !== null && together.includes(selected);
+        return makeRow(page, landmarks[index]!, { index, number: place + 1 }, judgement, isSelected);
       }),
     );
     snapAll.disabled = landmarks.length === 0;
@@ -56,7 +61,7 @@ export function mountLandmarks(host: HTMLElement, page: Page): void {
 function makeRow(
   { hand }: Page,
   landmark: Landmark,
-  index: number,
+  { index, number }: { index: number; number: number },
   judgement: Judgement,
   isSelected: boolean,
 ): HTMLElement {
@@ -71,7 +76,7 @@ function makeRow(
       "aria-pressed": String(isSelected),
       title: judgementWords(judgement),
     },
-    make("span", { class: "number" }, make("span", { class: "hidden" }, "landmark "), String(index + 1)),
+    make("span", { class: "number" }, make("span", { class: "hidden" }, "landmark "), String(number)),
     " ",
     make("span", { class: "judgement" }, words),
     " ",

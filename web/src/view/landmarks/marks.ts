@@ -2,10 +2,13 @@
 import type { Affine, Point } from "../../model/affine";
 import { apply } from "../../model/affine";
 import { ellipseOf, through } from "../../model/covariance";
+import { countedLandmarks, lineThrough, numberOf, togetherWith } from "../../model/curve";
 import type { Draft } from "../../model/draft";
 import { pointOf } from "../../model/pose";
 import type { Knowledge } from "../../model/knowledge";
+import { worstOf } from "../../model/tone";
 import type { Landmark, Side } from "../../model/messages";
+import { traceLine } from "../question/curves";
 import { strokeVisibly, typeScale } from "../question/painting";
 import { PALETTE } from "../question/palette";
 
@@ -18,10 +21,12 @@ export interface Marking {
 /** Draw all landmarks of a draft in one frame. */
 export function paintDraft(marking: Marking, draft: Draft, knowledge: Knowledge): void {
   const { side, screenFromFrame } = marking;
+  for (const index of countedLandmarks(draft.landmarks)) paintCurve(marking, draft, index, knowledge);
   draft.landmarks.forEach((landmark, index) => {
+    if ((landmark.curve ?? null) !== null) return;
     const colour = PALETTE[knowledge.judgements[index]!.tone];
     const place = apply(screenFromFrame, pointOf(landmark, side));
-    paintMark(marking, place, colour, index === draft.selected, String(index + 1), !landmark.active);
+    paintMark(marking, place, colour, index === draft.selected, String(numberOf(draft.landmarks, index)), !landmark.active);
   });
   const { open } = draft;
   if (open === null) return;
@@ -35,6 +40,27 @@ export function paintDraft(marking: Marking, draft: Draft, knowledge: Knowledge)
   strokeVisibly(marking.context, PALETTE.open, 1.5);
   marking.context.setLineDash([]);
   paintMark(marking, apply(screenFromFrame, open.partner), PALETTE.open, true, "?", true);
+}
+
+/** Draw the line that a vessel was found on, with its landmarks; nothing for a landmark that is on none. */
+function paintCurve({ context, side, screenFromFrame }: Marking, draft: Draft, first: number, knowledge: Knowledge): void {
+  if ((draft.landmarks[first]!.curve ?? null) === null) return;
+  const curve = togetherWith(draft.landmarks, first);
+  const points = curve.map((index) => pointOf(draft.landmarks[index]!, side));
+  const colour = PALETTE[worstOf(curve.map((index) => knowledge.judgements[index]!)).tone];
+  const isSelected = draft.selected !== null && curve.includes(draft.selected);
+  traceLine(context, lineThrough(points), screenFromFrame);
+  if (!draft.landmarks[first]!.active) context.setLineDash([3, 3]);
+  strokeVisibly(context, colour, isSelected ? 2.5 : 1.5);
+  context.setLineDash([]);
+  for (const point of points) {
+    const { x, y } = apply(screenFromFrame, point);
+    context.beginPath();
+    context.arc(x, y, 2.5 * typeScale(), 0, 2 * Math.PI);
+    strokeVisibly(context, colour, 1);
+  }
+  const { x, y } = apply(screenFromFrame, points[0]!);
+  paintLabel(context, String(numberOf(draft.landmarks, first)), { x: x + 8 * typeScale(), y }, colour);
 }
 
 /** Draw faintly what the matcher proposes. */
@@ -84,13 +110,17 @@ function paintMark(
     context.lineTo(x + radius * dx, y + radius * dy);
   }
   strokeVisibly(context, colour, isSelected ? 1.5 : 1);
-  if (label === "") return;
+  if (label !== "") paintLabel(context, label, { x: x + radius + 4 * scale, y: y - radius * 0.7 }, colour);
+}
+
+function paintLabel(context: CanvasRenderingContext2D, label: string, { x, y }: Point, colour: string): void {
+  const scale = typeScale();
   context.font = `600 ${12 * scale}px system-ui, sans-serif`;
   context.textBaseline = "middle";
   context.lineJoin = "round";
   context.lineWidth = 4 * scale;
   context.strokeStyle = "rgb(0 0 0 / 0.7)";
-  context.strokeText(label, x + radius + 4 * scale, y - radius * 0.7);
+  context.strokeText(label, x, y);
   context.fillStyle = colour;
-  context.fillText(label, x + radius + 4 * scale, y - radius * 0.7);
+  context.fillText(label, x, y);
 }

@@ -7,6 +7,7 @@ import { mountLoupes } from "../loupe/loupe";
 import { make } from "../make";
 import { mountOverlay } from "../overlay/overlay";
 import type { Page } from "../page";
+import { makeCurvesBar } from "./curves";
 import { Panel } from "./panel";
 import { Repainting } from "./repainting";
 import { makeTools } from "./tools";
@@ -73,6 +74,11 @@ export function mountFrames(host: HTMLElement, page: Page): void {
     for (const panel of panels) panel.element.classList.toggle("active", panel.side === side);
   });
   pairView.comparison.subscribe((comparison) => stage.classList.toggle("compared", comparison !== "side by side"));
+  stage.append(makeCurvesBar(page.curves));
+  page.curves.sketch.subscribe((sketch) => {
+    stage.classList.toggle("drawing", sketch !== null);
+    repainting.request();
+  });
   mountOverlay(stage, page);
   mountLoupes(panels[0].element, panels[1].element, page);
 }

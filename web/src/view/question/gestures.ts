@@ -12,6 +12,12 @@ export interface Gestures {
   onPan(by: Point, alone: boolean): void;
   onZoom(at: Point, factor: number): void;
   onHover(place: Point | null): void;
+  /** One pointer draws instead of panning. `lift`: the stroke ends, or a second finger breaks it off. */
+  readonly drawing?: {
+    isOn(): boolean;
+    draw(place: Point, isFirst: boolean): void;
+    lift(isComplete: boolean): void;
+  };
   /** Alt and the wheel: by so many frames. */
   onTime?(by: number): void;
 }
@@ -23,7 +29,7 @@ interface Press {
   readonly start: Point;
   readonly grabbed: number | null;
   readonly offset: Point;
-  mode: "undecided" | "pan" | "drag" | "pinch";
+  mode: "undecided" | "pan" | "drag" | "draw" | "pinch";
   timer: number;
 }
 
@@ -49,6 +55,7 @@ export function listenForGestures(
     if (pointers.size > 1) {
       if (press !== null) window.clearTimeout(press.timer);
       if (press?.mode === "drag") gestures.onDragEnd();
+      if (press?.mode === "draw") gestures.drawing!.lift(false);
       press = { start: place, grabbed: null, offset: place, mode: "pinch", timer: 0 };
       return;
     }
@@ -80,9 +87,13 @@ export function listenForGestures(
     }
     if (press.mode === "undecided" && distance(press.start, place) > SLOP_PX) {
       if (press.grabbed !== null && event.pointerType !== "touch") startDrag(press, place);
-      else press.mode = "pan";
+      else if (gestures.drawing?.isOn() === true) {
+        press.mode = "draw";
+        gestures.drawing.draw(press.start, true);
+      } else press.mode = "pan";
     }
     if (press.mode === "pan") gestures.onPan(subtract(place, before), event.shiftKey);
+    if (press.mode === "draw") gestures.drawing!.draw(place, false);
     if (press.mode === "drag") {
       gestures.onDrag(press.grabbed!, { x: place.x + press.offset.x, y: place.y + press.offset.y }, false);
     }
@@ -94,6 +105,7 @@ export function listenForGestures(
     if (!pointers.delete(event.pointerId) || press === null) return;
     window.clearTimeout(press.timer);
     if (press.mode === "drag") gestures.onDragEnd();
+    if (press.mode === "draw") gestures.drawing!.lift(event.type === "pointerup");
     if (press.mode === "undecided" && event.type === "pointerup" && press.grabbed === null) gestures.onTap(press.start);
     if (event.pointerType === "touch") gestures.onHover(null);
     // After a pinch the finger that is left does nothing until it is lifted too.

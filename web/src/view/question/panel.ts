@@ -9,6 +9,7 @@ import { paintCursor, paintDraft, paintProposal } from "../landmarks/marks";
 import { make } from "../make";
 import type { Page } from "../page";
 import { listenForGestures } from "./gestures";
+import { paintSketch } from "./curves";
 import { paintFrame, strokeVisibly, trace } from "./painting";
 import { PALETTE } from "./palette";
 import { prepare } from "./repainting";
@@ -92,12 +93,13 @@ export class Panel {
     const draft = app.drawing.draft.value;
     if (proposal?.verdict === "yes" && proposal.sure) paintProposal(marking, proposal.landmarks);
     paintDraft(marking, draft, knowledge);
+    paintSketch(context, this.page.curves, side, screenFromFrame);
     const cursor = pairView.cursor.value;
     if (cursor?.side === side) paintCursor(marking, cursor.point);
   }
 
   #listen(): void {
-    const { app, pairView, hand } = this.page;
+    const { app, pairView, hand, curves } = this.page;
     const { side } = this;
     const frameOf = (place: Point) => apply(invert(pairView.screenFrom(side)), place);
     const onScreen = (index: number) => {
@@ -110,9 +112,12 @@ export class Panel {
         grab: (place, isTouch) => {
           const { landmarks, open } = app.drawing.draft.value;
           // Somebody who looks for a partner may find it close to another landmark.
-          if (open !== null || pairView.moment.value[side] !== 0) return null;
+          if (open !== null || curves.isOn || pairView.moment.value[side] !== 0) return null;
           const reach = isTouch ? REACH_OF_FINGER_PX : REACH_PX;
-          const distances = landmarks.map((_, index) => distance(onScreen(index), place));
+          // A vessel is where the program found it.
+          const distances = landmarks.map(({ curve }, index) => {
+            return (curve ?? null) === null ? distance(onScreen(index), place) : Infinity;
+          });
           const nearest = distances.indexOf(Math.min(...distances));
           return nearest >= 0 && distances[nearest]! <= reach ? nearest : null;
         },
@@ -120,7 +125,8 @@ export class Panel {
           this.element.focus({ preventScroll: true });
           // What is seen there is another frame.
           if (pairView.backInTime()) return;
-          hand.tap(side, frameOf(place));
+          if (curves.isOn) curves.tap(side, frameOf(place));
+          else hand.tap(side, frameOf(place));
         },
         onGrabbed: (index) => {
           pairView.active.set(side);
@@ -131,6 +137,11 @@ export class Panel {
           app.drawing.adjust((draft) => move(draft, index, side, frameOf(to), "clicked"));
         },
         onDragEnd: () => undefined,
+        drawing: {
+          isOn: () => curves.isOn,
+          draw: (place, isFirst) => curves.draw(side, frameOf(place), isFirst),
+          lift: (isComplete) => void (isComplete ? curves.lift(side) : curves.undo()),
+        },
         onPan: (by, alone) => pairView.pan(by, side, alone),
         onZoom: (at, factor) => pairView.zoom(factor, side, at),
         onTime: (by) => pairView.goInTime(side, by, app.state.value?.frames ?? 0),

@@ -5,7 +5,7 @@ import { make } from "../make";
 import type { Page } from "../page";
 import { makeLight } from "./light";
 
-export function makeTools({ app, pairView, laying }: Page): HTMLElement {
+export function makeTools({ app, pairView, laying, curves }: Page): HTMLElement {
   const zoom = make("output", { class: "zoom", "aria-label": "zoom" });
   const couple = makeTool("together", "move the frames together (C)", () => toggle(pairView.isCoupled));
   const loupe = makeTool("magnifier", "magnifier (L)", () => toggle(pairView.hasLoupe));
@@ -20,11 +20,13 @@ export function makeTools({ app, pairView, laying }: Page): HTMLElement {
   );
   const lay = makeTool("by hand", "by hand: lay one frame over the other (H)", () => laying.toggle());
   laying.move.subscribe(() => lay.setAttribute("aria-pressed", String(laying.isOn)));
+  const vessel = makeTool("vessel", "vessel: draw along it in both frames (K)", () => curves.toggle());
+  curves.sketch.subscribe(() => vessel.setAttribute("aria-pressed", String(curves.isOn)));
   const go = (by: number) => pairView.goInTime(pairView.active.value, by, app.state.value?.frames ?? 0);
   return make(
     "div",
     { class: "tools", role: "toolbar", "aria-label": "view of the frames" },
-    make("div", { class: "group" }, ...comparisons, lay),
+    make("div", { class: "group" }, ...comparisons, lay, vessel),
     make(
       "div",
       { class: "group" },

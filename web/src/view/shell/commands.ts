@@ -20,7 +20,7 @@ export type Commands = Readonly<Record<Exclude<Command, Direction | "blink">, ()
 };
 type Direction = "left" | "right" | "up" | "down";
 
-export function makeCommands({ app, finished, pairView, hand, laying, snapping }: Page, shell: ShellActions): Commands {
+export function makeCommands({ app, finished, pairView, hand, laying, curves, snapping }: Page, shell: ShellActions): Commands {
   const confirm = () => {
     const problem = app.drawing.knowledge.value?.problem ?? null;
     if (problem === null) give("yes");
@@ -38,6 +38,7 @@ export function makeCommands({ app, finished, pairView, hand, laying, snapping }
     unsure: () => give("unsure"),
     confirm: () => {
       if (laying.isOn) return laying.keep();
+      if (curves.isOn) return curves.finish();
       if (acceptExpected()) return;
       if (pairView.cursor.value !== null) return place();
       if (app.drawing.draft.value.landmarks.length > 0) confirm();
@@ -47,7 +48,7 @@ export function makeCommands({ app, finished, pairView, hand, laying, snapping }
     place,
     snap: () => void (laying.isOn ? laying.align() : snapping.snap()),
     snapAll: () => void snapping.snapAll(),
-    remove: () => hand.remove(),
+    remove: () => void (curves.undo() || hand.remove()),
     switch: () => hand.switchOff(),
     nextLandmark: () => (laying.isOn ? laying.turn(1) : hand.step(1)),
     previousLandmark: () => (laying.isOn ? laying.turn(-1) : hand.step(-1)),
@@ -67,11 +68,12 @@ export function makeCommands({ app, finished, pairView, hand, laying, snapping }
     earlier: () => pairView.goInTime(pairView.active.value, -1, app.state.value?.frames ?? 0),
     later: () => pairView.goInTime(pairView.active.value, 1, app.state.value?.frames ?? 0),
     lay: () => laying.toggle(),
+    curve: () => curves.toggle(),
     overlay: () => pairView.cycleComparison(),
-    undo: () => (app.drawing.canUndo ? app.drawing.undo() : void app.undo()),
+    undo: () => (curves.undo() ? undefined : app.drawing.canUndo ? app.drawing.undo() : void app.undo()),
     redo: () => (app.drawing.canRedo ? app.drawing.redo() : void app.redo()),
     next: () => {
-      if (laying.end() || pairView.backInTime() || hand.letGo() || shell.shrink()) return;
+      if (laying.end() || curves.end() || pairView.backInTime() || hand.letGo() || shell.shrink()) return;
       if (pairView.comparison.value !== "side by side") return pairView.comparison.set("side by side");
       if (app.question.value?.suggested === false) suggested();
     },
@@ -91,6 +93,8 @@ export function makeCommands({ app, finished, pairView, hand, laying, snapping }
   }
 
   function place(): void {
+    const cursor = pairView.cursor.value;
+    if (curves.isOn && cursor !== null) return curves.tap(cursor.side, cursor.point);
     if (acceptExpected()) return;
     hand.placeAtCursor();
     focusFrame(pairView.active.value);
