@@ -79,3 +79,19 @@ def test_names_of_all_kinds_stand_in_a_table_that_can_be_read(file, name):
     with file.open(newline="", encoding="utf-8") as text:
         assert [row["author"] for row in csv.DictReader(text)] == [name.replace("\n", " ")] * 2
     assert len(read_landmarks(file)[0]) == 2
+
+
+def test_landmarks_on_curves_have_a_last_column_and_others_leave_it_empty(tmp_path):
+    points = np.array([[10.0, 20.0], [30.0, 40.0]])
+    curve = Landmarks(Pair(0, 1), points, points, 0.5, np.array([[0.6, 0.8], [0.0, 0.0]]))
+    plain = Landmarks(Pair(0, 2), points, points, 0.5)
+    write_landmarks(tmp_path / "curves.csv", [plain, curve])
+    lines = (tmp_path / "curves.csv").read_text().splitlines()
+    assert lines[0].endswith(",author,along_deg")
+    assert lines[1].endswith(",53.130")
+    assert lines[2].endswith(",")
+    one, other = read_landmarks(tmp_path / "curves.csv")
+    np.testing.assert_allclose(one.along, curve.along, atol=1e-5)
+    assert other.along is None
+    write_landmarks(tmp_path / "plain.csv", [plain])
+    assert "along_deg" not in (tmp_path / "plain.csv").read_text()
