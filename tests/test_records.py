@@ -150,3 +150,17 @@ def test_suggestions_have_no_reasons_unless_given() -> None:
 def test_records_cannot_be_changed(record: object, name: str) -> None:
     with pytest.raises(FrozenInstanceError):
         setattr(record, name, None)
+
+
+def test_a_landmark_on_a_curve_has_a_unit_vector_along_it():
+    points = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
+    along = np.array([[0.6, 0.8], [0.0, 0.0], [0.0, 0.0]])
+    landmarks = Landmarks(Pair(0, 1), points, points, 1.0, along)
+    np.testing.assert_allclose(landmarks.without_along(np.full((3, 2), 1.0)), [[0.16, -0.12], [1, 1], [1, 1]])
+    np.testing.assert_array_equal(landmarks.of_pair(Pair(3, 4)).along, along)
+    assert not landmarks.determine_affine
+    assert Landmarks(Pair(0, 1), points, points, 1.0, 0 * along).along is None
+    with pytest.raises(LandmarkError, match="no unit vector"):
+        Landmarks(Pair(0, 1), points, points, 1.0, 2 * along)
+    with pytest.raises(LandmarkError, match="one for each landmark"):
+        Landmarks(Pair(0, 1), points, points, 1.0, along[:2])

@@ -286,3 +286,46 @@ def test_landmarks_through_a_changed_lens_are_those_that_it_straightens():
     changed = fit_link(landmarks, OUTLINE, lens.moved(*change))
     np.testing.assert_allclose(points_i, changed.points_i, atol=1e-12)
     np.testing.assert_allclose(points_j, changed.points_j, atol=1e-12)
+
+
+# Landmarks on curves
+
+
+def on_curves(landmarks, degrees):
+    angles = np.radians(degrees)
+    return Landmarks(
+        landmarks.pair,
+        landmarks.points_i,
+        landmarks.points_j,
+        landmarks.sigma,
+        np.column_stack([np.cos(angles), np.sin(angles)]),
+    )
+
+
+def test_a_landmark_on_a_curve_gives_one_equation():
+    one = told(count=1)
+    link = fit_link(on_curves(one, [30.0]), OUTLINE)
+    assert link.rank == 1
+    # Moving the point along the curve costs nothing, across it as much as that of any landmark.
+    shifts = np.linalg.solve(linear_part(fit_link(one, OUTLINE).i_from_j), np.eye(2))
+    step = np.zeros((8, 2))
+    step[[2, 5]] = shifts
+    along, across = np.array([np.cos(np.pi / 6), 0.5]), np.array([-0.5, np.cos(np.pi / 6)])
+    assert np.linalg.norm(link.root @ step @ along) < 1e-6 * np.linalg.norm(link.root @ step @ across)
+    whole = fit_link(one, OUTLINE).root @ step @ across
+    assert np.linalg.norm(link.root @ step @ across) == pytest.approx(np.linalg.norm(whole), rel=1e-6)
+
+
+def test_where_a_point_lies_along_its_curve_does_not_matter():
+    exact = told(count=10, sigma=1e-3)
+    degrees = np.arange(10) * 37.0
+    landmarks = on_curves(exact, degrees)
+    slipped = Landmarks(PAIR, exact.points_i + 6.0 * landmarks.along, exact.points_j, exact.sigma, landmarks.along)
+    maps = [fit_link(each, OUTLINE).i_from_j for each in (landmarks, slipped)]
+    np.testing.assert_allclose(maps[0], maps[1], atol=1e-5)
+    np.testing.assert_allclose(error_of(fit_link(slipped, OUTLINE), two_frames(1).i_from_j(PAIR)), 0.0, atol=1e-3)
+
+
+def test_relinearised_a_link_on_curves_keeps_what_is_free():
+    link = fit_link(on_curves(told(count=1), [30.0]), OUTLINE)
+    assert relinearise(link, link.i_from_j, np.zeros(2), 1.0).rank == 1

@@ -157,3 +157,10 @@ def test_a_table_may_say_how_exact_its_landmarks_are(file: Path) -> None:
 def test_a_deviation_that_is_none_is_refused(file: Path, sigma: str) -> None:
     file.write_text(f"{HEADER},sigma_px\n0,1,1,2,3,4,{sigma}\n")
     assert "line 2: sigma_px must be positive and finite" in refusal(file)
+
+
+def test_a_direction_that_is_no_angle_is_refused(tmp_path):
+    path = tmp_path / "landmarks.csv"
+    path.write_text("frame_i,frame_j,x_i,y_i,x_j,y_j,along_deg\n0,1,1,1,1,1,inf\n")
+    with pytest.raises(TableError, match="along_deg must be an angle"):
+        read_landmarks(path)

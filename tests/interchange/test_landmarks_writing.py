@@ -94,3 +94,19 @@ def test_left_out_landmarks_are_written_with_their_errors_and_never_read_as_land
     ]
     [read] = read_landmarks(path)
     assert read.points_i.tolist() == used.points_i.tolist()
+
+
+def test_landmarks_on_curves_have_a_last_column_and_others_leave_it_empty(tmp_path):
+    points = np.array([[10.0, 20.0], [30.0, 40.0]])
+    curve = Landmarks(Pair(0, 1), points, points, 0.5, np.array([[0.6, 0.8], [0.0, 0.0]]))
+    plain = Landmarks(Pair(0, 2), points, points, 0.5)
+    write_landmarks(tmp_path / "curves.csv", [plain, curve])
+    lines = (tmp_path / "curves.csv").read_text().splitlines()
+    assert lines[0].endswith(",author,along_deg")
+    assert lines[1].endswith(",53.130")
+    assert lines[2].endswith(",")
+    one, other = read_landmarks(tmp_path / "curves.csv")
+    np.testing.assert_allclose(one.along, curve.along, atol=1e-5)
+    assert other.along is None
+    write_landmarks(tmp_path / "plain.csv", [plain])
+    assert "along_deg" not in (tmp_path / "plain.csv").read_text()
