@@ -102,6 +102,7 @@ def test_known_pairs_and_left_out_landmarks_are_in_the_report_the_numbers_and_th
     assert (ann["person"], ann["known yes"], ann["known no"], ann["left out"]) == ("Ann", "1 of 1", "–", "0")
     assert (ben["known yes"], ben["left out"], ben["RMS px"], ben["predicted px"]) == ("–", "2", "3.54", "2.50")
     told = page.part("methods").text
+    assert "they answered 1 question about pairs with a known answer" in told
     assert "Ann: 1 of 1 pair with a known answer were answered right (95 % interval 21 to 100 %), landmark σ" in told
     assert "The error at 2 left-out landmarks is 3.54 px RMS, 3.50 px median" in told
     assert "predicted for these places was 2.50 px RMS" in told

@@ -103,6 +103,9 @@ def _say_share(share: Share) -> str:
 def _say_measured(findings: Findings) -> list[str]:
     """Return a sentence on every person's known pairs, and one on all left-out landmarks."""
     told = []
+    controls = len(findings.history.controls)
+    if controls:
+        told.append(f"Besides, they answered {count(controls, 'question')} about pairs with a known answer.")
     for one in findings.people:
         right, asked = one.known_yes.right + one.known_no.right, one.known_yes.of + one.known_no.of
         if asked:
