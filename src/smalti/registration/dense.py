@@ -119,7 +119,7 @@ def register(
         return Answer.unsure(pair, f"the maps in the two directions disagree by {disagreement:.1f} px, {allowed}")
     shares = share_information(fit, points_j, sigmas)
     landmarks = Landmarks(pair, apply_map(fit.i_from_j, points_j), points_j, shares)
-    return Answer.yes(landmarks, f"similarity {likeness:.2f}, {excess:.0f} standard deviations above chance")
+    return Answer.yes(landmarks, f"similarity {likeness:.2f} of at most 1")
 
 
 def _plausible(expected: Sequence[Expectation], outline: Outline, settings: FitSettings) -> list[Expectation]:

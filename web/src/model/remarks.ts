@@ -18,7 +18,8 @@ export function remarkOn(draft: Draft, knowledge: Knowledge, warning: string | n
   const remark = remarkAlone(draft, knowledge, warning);
   if (!isGuided) return remark;
   if (draft.open !== null || draft.landmarks.length === 0) return `${guideWords(draft)} ${remark}`;
-  return remark.startsWith(CONFIRM) ? remark.replace(CONFIRM, guideWords(draft)) : remark;
+  // There is room for three short lines.
+  return remark.startsWith(CONFIRM) ? guideWords(draft) : remark;
 }
 
 const CONFIRM = "You can confirm now.";
