@@ -92,9 +92,7 @@ def register(
         return Answer.unsure(pair, f"near the expected place the frames share less than {needed}")
     excess = found.likeness.excess
     if found.level > 0 or not excess >= settings.least_excess:
-        return Answer.unsure(
-            pair, f"the frames are hardly more similar than by chance ({excess:.1f} standard deviations)"
-        )
+        return Answer.unsure(pair, "the frames are hardly more similar than by chance")
     likeness = found.likeness.correlation
     if not likeness >= settings.least_likeness:
         return Answer.unsure(pair, f"the similarity is only {likeness:.2f}, {settings.least_likeness:.2f} needed")
