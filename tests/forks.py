@@ -35,6 +35,10 @@ class Forked:
             connection.close()
 
     @property
+    def pid(self) -> int | None:
+        return self._process.pid
+
+    @property
     def returncode(self) -> int | None:
         return self._process.exitcode
 

@@ -21,5 +21,6 @@ export default defineConfig({
       },
     },
   },
-  test: { include: ["src/**/*.test.ts"] },
+  // On a busy machine computations take many times their time.
+  test: { include: ["src/**/*.test.ts"], testTimeout: 60_000 },
 });

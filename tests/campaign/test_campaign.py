@@ -15,7 +15,7 @@ SMALL = {
     "kills": 5,
     "bit_flips": 44,
     "fuzzed_inputs": 36,
-    "bad_options": 30,
+    "bad_options": 20,
     "hostile_projects": 12,
     "hostile_requests": 60,
     "slow_clients": 5,

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
@@ -21,6 +21,8 @@ from smalti.cli import annotate_command as command
 from smalti.cli.main import main
 from smalti.server import app as page_files, serving
 from smalti.server.serving import listen
+from tests.forks import Forked
+from tests.server import real_program
 from tests.server.dispatchers import PAGE, wait_until
 from tests.server.fake_session import FakeSession
 from tests.server.projects import prepared_tiny
@@ -42,21 +44,8 @@ def any_page(monkeypatch):
 @contextmanager
 def annotating(*words):
     """Run the command in a process of its own; yield it and the line it printed."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.server.real_program", "annotate", *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-        # A shell that runs the tests in the background has them ignore interrupts, and so their children.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
-    )
-    try:
+    with closing(Forked(real_program.run, ["annotate", *map(str, words)])) as process:
         yield process, process.stdout.readline().strip()
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def one_line(capfd):

@@ -129,13 +129,13 @@ def test_help_names_every_key_and_goes_away(person):
     expect(keys).to_be_hidden()
 
 
-@pytest.mark.parametrize("key", ["y", "n", "u", "z", "Enter"])
-def test_keys_typed_into_a_field_are_no_answers(person, program, key):
+def test_keys_typed_into_a_field_are_no_answers(person, program):
     before = person.look()
-    person.press("g", key, "Escape")
-    expect(person.page.get_by_role("dialog")).to_have_count(0)
-    assert program.get("api/state")["revision"] == before.revision
-    assert person.look() == before
+    for key in ("y", "n", "u", "z", "Enter"):
+        person.press("g", key, "Escape")
+        expect(person.page.get_by_role("dialog")).to_have_count(0)
+        assert program.get("api/state")["revision"] == before.revision, key
+        assert person.look() == before, key
 
 
 def test_every_part_can_be_reached_by_tab(person):

@@ -8,6 +8,12 @@ from smalti.cli.main import main
 from smalti.server import serving
 from tests.server.dispatchers import PAGE
 
-if __name__ == "__main__":
+
+def run(words: list[str]) -> int:
+    """Run a command in this process, which is its own."""
     serving.read_page = lambda: PAGE
-    sys.exit(main())
+    return main(words)
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))

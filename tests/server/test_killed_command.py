@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from contextlib import closing, contextmanager
 
 import numpy as np
 
 from smalti.project.project import Project
 from tests.building.filmed import tiny
-from tests.server.kills import ALONE, ROOT, Killer, wait_until_asking
+from tests.forks import Forked
+from tests.server import real_program
+from tests.server.kills import Killer, wait_until_asking
 from tests.server.projects import prepared_tiny
 from tests.server.scribe import Scribe, Wire
 
@@ -21,12 +21,8 @@ KILLS = 2
 @contextmanager
 def annotating(folder):
     """Run the command on a folder; yield its process and port."""
-    words = [sys.executable, "-m", "tests.server.real_program", "annotate", "-q", "--no-browser", str(folder)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=ALONE) as process:
-        try:
-            yield process.pid, int(process.stdout.readline().strip().rstrip("/").rpartition(":")[2])
-        finally:
-            process.kill()
+    with closing(Forked(real_program.run, ["annotate", "-q", "--no-browser", str(folder)])) as process:
+        yield process.pid, int(process.stdout.readline().strip().rstrip("/").rpartition(":")[2])
 
 
 def test_2_kills_of_the_command_lose_nothing(tmp_path):

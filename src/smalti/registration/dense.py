@@ -92,9 +92,7 @@ def register(
         return Answer.unsure(pair, f"near the expected place the frames share less than {needed}")
     excess = found.likeness.excess
     if found.level > 0 or not excess >= settings.least_excess:
-        return Answer.unsure(
-            pair, f"the frames are hardly more similar than by chance ({excess:.1f} standard deviations)"
-        )
+        return Answer.unsure(pair, "the frames are hardly more similar than by chance")
     likeness = found.likeness.correlation
     if not likeness >= settings.least_likeness:
         return Answer.unsure(pair, f"the similarity is only {likeness:.2f}, {settings.least_likeness:.2f} needed")
@@ -119,7 +117,7 @@ def register(
         return Answer.unsure(pair, f"the maps in the two directions disagree by {disagreement:.1f} px, {allowed}")
     shares = share_information(fit, points_j, sigmas)
     landmarks = Landmarks(pair, apply_map(fit.i_from_j, points_j), points_j, shares)
-    return Answer.yes(landmarks, f"similarity {likeness:.2f}, {excess:.0f} standard deviations above chance")
+    return Answer.yes(landmarks, f"similarity {likeness:.2f} of at most 1")
 
 
 def _plausible(expected: Sequence[Expectation], outline: Outline, settings: FitSettings) -> list[Expectation]:

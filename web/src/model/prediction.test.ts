@@ -33,7 +33,7 @@ describe("the prediction", () => {
   test("stops nobody while parts are not joined, which is not predicted", () => {
     const apart = { ...state, parts: 3, target_met: true };
     expect(summary(apart, predicted)).toMatch(/^more answers would help/);
-    expect(summary(apart, done)).toMatch(/^little left to gain inside the parts; a yes between them would join them ·/);
+    expect(summary(apart, done)).toMatch(/^a yes that joins parts would help most ·/);
   });
 
   test("is current only for the answers that it was made from", () => {

@@ -15,7 +15,10 @@ export function isCurrent(predicted: DatedPrediction, state: State): boolean {
 
 /** Say in a few words whether to go on, and how sure the error is. */
 export function summary(state: State, prediction: Prediction, isDisputed = false): string {
-  return `${advice(state, prediction, "little left to gain", isDisputed)} · ${bound(prediction)}`;
+  const isJoining = state.parts > 1 && !prediction.worth_going_on && !isDisputed;
+  // Short, for it has one line.
+  const words = isJoining ? "a yes that joins parts would help most" : advice(state, prediction, "little left to gain", isDisputed);
+  return `${words} · ${bound(prediction)}`;
 }
 
 /** Say all of it: how sure the error is, what further answers would bring, whether to go on. */

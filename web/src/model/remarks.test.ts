@@ -37,6 +37,9 @@ describe("the remark on landmarks", () => {
   it("leads somebody new through three steps", () => {
     const said = [EMPTY, open, drawn].map((draft) => remarkOn(draft, knowledge, null, true).slice(0, 11));
     expect(said).toEqual(["Step 1 of 3", "Step 2 of 3", "Step 3 of 3"]);
+    const unknown = { ...knowledge, errorPx: null };
+    expect(remarkOn(open, knowledge, null, true)).toContain("accept the place shown");
+    expect(remarkOn(open, unknown, null, true)).not.toMatch(/ellipse|accept/);
   });
 });
 

@@ -18,14 +18,15 @@ export function errorWords({ errorPx, source }: Knowledge): string {
 export function remarkOn(draft: Draft, knowledge: Knowledge, warning: string | null, isGuided: boolean): string {
   const remark = remarkAlone(draft, knowledge, warning);
   if (!isGuided) return remark;
-  if (draft.open !== null || draft.landmarks.length === 0) return `${guideWords(draft)} ${remark}`;
-  return remark.startsWith(CONFIRM) ? remark.replace(CONFIRM, guideWords(draft)) : remark;
+  if (draft.open !== null || draft.landmarks.length === 0) return `${guideWords(draft, knowledge.errorPx !== null)} ${remark}`;
+  // There is room for three short lines.
+  return remark.startsWith(CONFIRM) ? guideWords(draft, true) : remark;
 }
 
 const CONFIRM = "You can confirm now.";
 
 function remarkAlone({ landmarks, open }: Draft, knowledge: Knowledge, warning: string | null): string {
-  if (open !== null) return "Now mark the same point in the other frame, or accept the place shown there.";
+  if (open !== null) return `Mark the same point in the other frame${knowledge.errorPx === null ? "" : ", or accept the place shown"}.`;
   if (landmarks.length === 0) return "Mark a point of a common place in one frame.";
   if (knowledge.problem !== null) return knowledge.problem;
   if (warning !== null) return warning;

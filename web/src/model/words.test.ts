@@ -40,6 +40,8 @@ describe("words", () => {
   it("say what a yes would bring", () => {
     expect(gainWords(question, forecast)).toBe("A yes would lower the error from 4.2 to 2.9 px.");
     expect(gainWords(question, { ...forecast, after_yes_px: 4.199 })).toContain("hardly");
+    // "From 0.3 to 0.3 px" would say nothing.
+    expect(gainWords(question, { ...forecast, now_px: 0.34, after_yes_px: 0.26 })).toContain("hardly");
     expect(gainWords({ ...question, joined: false }, forecast)).toBe("A yes would join two separate parts.");
     expect(gainWords(question, null)).toBe("");
   });

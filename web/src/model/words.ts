@@ -52,7 +52,7 @@ export function gainWords(question: Question, forecast: Forecast | null): string
   if (!question.joined) return "A yes would join two separate parts.";
   if (forecast === null || !(forecast.now_px > 0) || forecast.after_yes_px === null) return "";
   const { now_px, after_yes_px } = forecast;
-  if (1 - after_yes_px / now_px < 0.005) return "A yes would hardly lower the error.";
+  if (1 - after_yes_px / now_px < 0.005 || px(now_px) === px(after_yes_px)) return "A yes would hardly lower the error.";
   return `A yes would lower the error from ${px(now_px)} to ${px(after_yes_px)} px.`;
 }
 

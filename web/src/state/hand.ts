@@ -46,7 +46,9 @@ export class Hand {
   accept(): boolean {
     const { open } = this.#drawing.draft.value;
     if (open === null) return false;
-    if (contains(this.#drawing.frame, open.partner)) {
+    if (this.#drawing.knowledge.value?.errorPx === null && !open.steered) {
+      this.app.say("Nothing is known yet of where this point is. Mark it in the other frame.");
+    } else if (contains(this.#drawing.frame, open.partner)) {
       this.#drawing.edit(complete);
       this.#tell();
       if (this.#isByKeys) this.#goOnByKeys(open);

@@ -193,12 +193,14 @@ async function copyText(element: HTMLElement, text: string): Promise<boolean> {
   }
 }
 
-function describe({ now, before_px, error_px, frames, is_newest }: FinishedMosaic): string {
+function describe({ now, before_px, error_px, frames, is_newest, files }: FinishedMosaic): string {
+  const others = files.filter(({ name }) => /^mosaic-\d+\.png$/.test(name)).length;
+  const apart = others === 0 ? "" : ` This is the first of ${others + 1} separate mosaics; the others are files below.`;
   const size = `${plural(frames, "frame")}, ${now.width} × ${now.height} pixels.`;
   const error = error_px === null ? "" : ` Predicted error ${px(error_px)} px`;
   const chain = error === "" || before_px === null ? "" : `; with the chain alone ${px(before_px)} px`;
   const newer = is_newest ? "" : " Newer answers are not in it: press “stop here” again.";
-  return `${size}${error === "" ? "" : `${error}${chain}.`}${newer}`;
+  return `${size}${error === "" ? "" : `${error}${chain}.`}${apart}${newer}`;
 }
 
 function statusOf({ zoom, pixel }: Shown): string {

@@ -17,8 +17,8 @@ import { firstMapState } from "./mapstate";
 
 const KINDS: readonly { value: MapKind; words: string; title: string }[] = [
   { value: "overlap", words: "Overlap", title: "Probability that the frames overlap" },
-  { value: "informativeness", words: "Informativeness", title: "How uncertain the relative position of the two frames is" },
-  { value: "reward", words: "Reward", title: "Expected gain of a question about the pair: the drop of the squared error" },
+  { value: "informativeness", words: "Uncertainty", title: "How uncertain the relative position of the two frames is" },
+  { value: "reward", words: "Value of a question", title: "Expected gain of a question about the pair: the drop of the squared error" },
 ];
 
 /** A view rests so long before it is fetched. */
