@@ -24,7 +24,7 @@ from smalti.compiled import compiled, compiled_parallel, prange
 from smalti.registration.keypoints import DESCRIPTOR_LEVELS, LARGEST_RATIO, USUAL_NEXT, Keypoints
 
 KEYPOINTS = 300
-"""Of each frame: the strongest, spread over it. More rank pairs hardly better (benchmarks/looks.py)."""
+"""Of each frame: the strongest, spread over it."""
 
 MOST_DESCRIPTORS = 4_000_000
 """Of all frames, 512 MB: longer sequences have fewer per frame."""
