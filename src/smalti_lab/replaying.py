@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from smalti.active_loop import ActiveLoop
 from smalti.agents.agent import Agent
+from smalti.appearance.keypoint_likeness import unpack_likeness
+from smalti.appearance.visual_words import signatures_of
 from smalti.building.chain import register_chain
 from smalti.building.matcher_choice import PIXELS
 from smalti.building.preparation import LONGEST_BASELINE
@@ -22,6 +24,7 @@ from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.homographies import PROJECTIVE, apply_map, family_named
 from smalti.geometry.outline import Outline
 from smalti.overlap.external_model import ExternalModel
+from smalti.overlap.pair_likeness import PairLikeness
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.progress import Progress, Silence, Step as OnStep
 from smalti.project.entries import Role, number_usable
@@ -151,7 +154,7 @@ class Recollection:
 
     numbers: FrameNumbers
     start: ActiveLoop  # asks only about answered pairs
-    appearance: ExternalModel
+    words: ExternalModel  # for the paper's loop, which weighs words by the answers
     answers: tuple[Answer, ...]  # in the order in which they were given
     agent: Agent  # gives the same answers again
 
@@ -165,7 +168,7 @@ class Recollection:
             self.start.frames,
             self.start.outline,
             list(self.start.chain.values()),
-            external=self.appearance,
+            external=self.words,
             only=as_numbers(answer.pair for answer in self.answers),
         )
 
@@ -177,7 +180,7 @@ def recollect(project: Project) -> Recollection:
     questions, although a build that comes upon them gives the same answer again.
     """
     numbers = number_usable(project.frames)
-    appearance = project.cache.array("signatures")
+    appearance = _appearance(project, numbers)
     if appearance is None:
         raise ProjectError(
             f"{project.folder}: the appearance of its frames is not in its cache folder; run the same smalti build "
@@ -198,14 +201,28 @@ def recollect(project: Project) -> Recollection:
         len(numbers),
         project.outline,
         chain.links,
-        external=WeightedSignatures(appearance),
+        external=appearance,
         family=PROJECTIVE if outcome is None else family_named(outcome.family),
         only=as_numbers(answer.pair for answer in answers),
     )
     answers = tuple(usable(answer, start.link_of) for answer in answers)
-    return Recollection(
-        numbers, start, WeightedSignatures(appearance), answers, questions.asking(Role.LOOP, start.link_of)
-    )
+    words = appearance if isinstance(appearance, WeightedSignatures) else _words(project, numbers)
+    return Recollection(numbers, start, words, answers, questions.asking(Role.LOOP, start.link_of))
+
+
+def _appearance(project: Project, numbers: FrameNumbers) -> PairLikeness | WeightedSignatures | None:
+    """Return the appearance that the project's own loop used, or what an older Smalti has left."""
+    packed = project.cache.array("likeness")
+    likeness = None if packed is None else unpack_likeness(packed, len(numbers))
+    if likeness is not None:
+        return PairLikeness(likeness)
+    signatures = project.cache.array("signatures")
+    return None if signatures is None else WeightedSignatures(signatures)
+
+
+def _words(project: Project, numbers: FrameNumbers) -> WeightedSignatures:
+    seed = project.source_facts.binding.seed
+    return WeightedSignatures(signatures_of(map(project.cache.keypoints, numbers), project.outline, seed))
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ PLACES = (
     *("", "out", "out/mosaic.png", "mask.png", "landmarks.csv", "positions.csv", "walk", "walk/frame_0002.png"),
     *("walk.smalti", "walk.smalti/project.sqlite", "walk.smalti/lock", "walk.smalti/mosaic.png"),
     *("walk.smalti/landmarks.csv", "walk.smalti/answers.jsonl", "walk.smalti/cache", "walk.smalti/cache/keypoints"),
-    *("walk.smalti/cache/keypoints/000001.npz", "walk.smalti/cache/signatures.npz", "walk.smalti/cache/rendering"),
+    *("walk.smalti/cache/keypoints/000001.npz", "walk.smalti/cache/likeness.npz", "walk.smalti/cache/rendering"),
 )
 """What the rights are taken of; the first is the folder that the command runs in."""
 

@@ -19,7 +19,7 @@ DATABASE = "project.sqlite"
 NUMBERS = (0, -1, 2**31, 2**63 - 1, -(2**63), 1e308, float("inf"), "NaN", "", "x", b"\x00\xff", None, 10**6, 0.5)
 LENGTHS = (0, 1, 7, 8, 40, 47, 48, 71, 73, 80, 8000, 10_000_000)
 FACT_VALUES = ("", "null", "[]", "{}", "1", '"x"', "[" * 100_000, '{"a":' * 50_000, "x" * 10**7, "\x00", "1e999")
-TARGETS = ("project.sqlite", "cache", "cache/signatures.npz", "mosaic.png", "transforms.json", "landmarks.csv", "lock")
+TARGETS = ("project.sqlite", "cache", "cache/likeness.npz", "mosaic.png", "transforms.json", "landmarks.csv", "lock")
 
 
 def _execute(project: Path, *statements: str | tuple[str, tuple[object, ...]]) -> None:

@@ -205,10 +205,10 @@ def test_a_build_over_a_damaged_cache_computes_it_again_and_says_so(folder, buil
     for path in (folder / "cache").rglob("*"):
         if path.is_file():
             flip(path)
-    (folder / "cache" / "signatures.npz").write_bytes(b"damaged")
+    (folder / "cache" / "likeness.npz").write_bytes(b"damaged")
     code, _, err = run(capfd, "build", video, "-o", folder, "--budget", TINY_BUDGET)
     assert code == 0
-    assert "signatures.npz: is damaged; it is computed again" in err
+    assert "likeness.npz: is damaged; it is computed again" in err
     assert (folder / "transforms.json").read_bytes() == (built / "transforms.json").read_bytes()
 
 

@@ -1,1 +1,1 @@
-"""Describe the appearance of frames: visual words and signatures."""
+"""Describe the appearance of frames: the likeness of their keypoints, or signatures of visual words."""

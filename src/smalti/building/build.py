@@ -91,7 +91,7 @@ def build(
         target_px: stop when the 90 % bound on the error is below this.
         keyframes: of a video: `"auto"` chooses frames by what they show, `"all"` uses all; or the share of the view
             that is new in the next keyframe, such as 0.25. Images are all used unless a share is given.
-        seed: of the visual words.
+        seed: of the random numbers for comparing the appearance of frames.
         progress: True shows bars.
     """
     settings = BuildSettings(

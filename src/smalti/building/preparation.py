@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from smalti.active_loop import ActiveLoop
 from smalti.agents.agent import Agent
 from smalti.agents.matcher import DenseAgent, Matcher
+from smalti.appearance.keypoint_likeness import likeness_of, pack_likeness, unpack_likeness
 from smalti.appearance.patch_words import grid_signatures
 from smalti.appearance.visual_words import signatures_of
 from smalti.building.build_settings import BuildSettings
@@ -39,6 +40,7 @@ from smalti.geometry.linear_maps import linear_family_named
 from smalti.geometry.outline import Outline
 from smalti.interchange.checksums import GradualDigests
 from smalti.loop_setup import StopRule
+from smalti.overlap.pair_likeness import PairLikeness
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.paper.paper_loop import PaperLoop
 from smalti.progress import Progress
@@ -109,7 +111,7 @@ def prepare(
         used = Places([places[number] for number in numbers], places[-1] + 1)
         chain = _register(project, questions, used, progress, longest_baseline)
     with timed(project, "appearance"):
-        appearance = _appearance(project, frame_views, matchers, numbers, settings.seed)
+        appearance = _appearance(project, frame_views, matchers, numbers, settings)
     spent = questions.attempts(Role.CHAIN, Role.BRIDGE, Role.CHECK)
     budget = settings.loop_budget(len(numbers), spent)
     if chain.raster is not None and settings.budget is None:
@@ -225,8 +227,25 @@ def _register(
 
 
 def _appearance(
+    project: Project, frame_views: FrameViews, matchers: Matchers, numbers: FrameNumbers, settings: BuildSettings
+) -> WeightedSignatures | PairLikeness:
+    """Return what appearance says: words of patches where keypoints fail, else the likeness of keypoints.
+
+    The paper's method has its own words, of keypoints.
+    """
+    if matchers.is_dense or settings.method == "paper":
+        return WeightedSignatures(_signatures(project, frame_views, matchers, numbers, settings.seed))
+    packed = project.cache.array("likeness")
+    likeness = None if packed is None else unpack_likeness(packed, len(numbers))
+    if likeness is None:
+        likeness = likeness_of(map(project.cache.keypoints, numbers), len(numbers), settings.seed)
+        project.cache.keep_array("likeness", pack_likeness(likeness))
+    return PairLikeness(likeness)
+
+
+def _signatures(
     project: Project, frame_views: FrameViews, matchers: Matchers, numbers: FrameNumbers, seed: int
-) -> WeightedSignatures:
+) -> NDArray[np.float64]:
     signatures = project.cache.array("signatures")
     if signatures is None or len(signatures) != len(numbers):
         if matchers.is_dense:
@@ -236,13 +255,13 @@ def _appearance(
         else:
             signatures = signatures_of(map(project.cache.keypoints, numbers), project.outline, seed)
         project.cache.keep_array("signatures", signatures)
-    return WeightedSignatures(signatures)
+    return signatures
 
 
 def _begin(
     project: Project,
     chain: Chain,
-    appearance: WeightedSignatures,
+    appearance: WeightedSignatures | PairLikeness,
     numbers: FrameNumbers,
     settings: BuildSettings,
     stop_rule: StopRule,

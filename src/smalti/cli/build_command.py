@@ -43,7 +43,7 @@ def add_build(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="stop when the predicted error is below PX with 90 %% probability",
     )
     questions.add_argument(
-        "--seed", type=int, default=0, metavar="S", help="seed of the random numbers for the visual words (0)"
+        "--seed", type=int, default=0, metavar="S", help="seed of the random numbers for appearance (0)"
     )
     add_choice_of_engine(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="print no progress bars and no summary")

@@ -66,13 +66,13 @@ class Cache:
         )
         self._remember(frame, keypoints)
 
-    def array(self, name: str) -> NDArray[np.float64] | None:
+    def array(self, name: str) -> NDArray[Any] | None:
         """Return an array of that name, or None if there is none or it is damaged."""
         path = self.folder / f"{name}.npz"
         arrays = self._load(path) if kind_of(path, OutputError) == "file" else None
         return None if arrays is None else arrays["values"]
 
-    def keep_array(self, name: str, values: NDArray[np.float64]) -> None:
+    def keep_array(self, name: str, values: NDArray[Any]) -> None:
         """Keep an array under a name."""
         self._save(self.folder / f"{name}.npz", values=values)
 
