@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 
 from smalti.agents.agent import Agent, Anywhere, Consultation, prefetch
 from smalti.agents.matcher import CallableAgent, DenseAgent, KeypointAgent, Matcher
+from smalti.agents.spot_agent import SpotAgent
 from smalti.engine.links import map_in_pixels
+from smalti.errors import InputError
 from smalti.frame_numbers import FrameNumbers
 from smalti.frames.field_of_view import read_mask
 from smalti.frames.pixels import in_gray
 from smalti.frames.source import FrameSource
+from smalti.frames.spots import NO_SPOTS, find_spots
 from smalti.frames.visibility import FrameMasks
 from smalti.geometry.homographies import apply_map
 from smalti.geometry.outline import Outline
@@ -27,6 +30,7 @@ from smalti.project.entries import Role
 from smalti.project.facts import Fact, Registration
 from smalti.project.project import Project
 from smalti.records import Answer, Landmarks, Pair
+from smalti.registration.constellation import Stars
 from smalti.registration.dense import Prepared, prepare
 
 TRIALS = 6
@@ -117,11 +121,12 @@ def choose_matchers(
         return Matchers(Consultation([dense, Anywhere(dense)]), dense, PIXELS, is_dense=True)
     trials = _trials(project, keypoints, dense, numbers.used)
     by_keypoints, by_pixels = trials.keypoints, trials.dense
+    spots = SpotAgent(frame_views.stars, project.outline)
     if by_pixels is None or not by_pixels.is_better_than(by_keypoints):
-        near = Consultation([keypoints, dense, Anywhere(dense)])
-        far = keypoints if by_pixels is None else Consultation([keypoints, dense])
+        near = Consultation([keypoints, spots, dense, Anywhere(dense)])
+        far = keypoints if by_pixels is None else Consultation([keypoints, spots, dense])
         return Matchers(near, far, KEYPOINTS, known=keypoints)
-    near, far = Consultation([dense, keypoints, Anywhere(dense)]), Consultation([dense, keypoints])
+    near, far = Consultation([dense, keypoints, spots, Anywhere(dense)]), Consultation([dense, keypoints])
     return Matchers(near, far, PIXELS, is_dense=True)
 
 
@@ -189,6 +194,10 @@ MOST_PREPARED = 24
 """Frames prepared for dense registration that stay in memory."""
 
 
+MOST_STARS = 2000
+"""Frames whose spots stay in memory: a few thousand bytes each."""
+
+
 class FrameViews:
     """The valid part of every frame. Whatever is needed is computed on first use."""
 
@@ -197,6 +206,7 @@ class FrameViews:
         self._source = source
         self._choice = choice
         self._prepared: OrderedDict[int, Prepared] = OrderedDict()
+        self._stars: OrderedDict[int, Stars] = OrderedDict()
 
     @cached_property
     def field(self) -> NDArray[np.bool_] | None:
@@ -226,6 +236,19 @@ class FrameViews:
                 self._prepared.popitem(last=False)
         self._prepared.move_to_end(number)
         return self._prepared[number]
+
+    def stars(self, number: int) -> Stars:
+        """Return the spots of a frame; none if it has no flat ground, or cannot be decoded. The latest stay in memory."""
+        if number not in self._stars:
+            try:
+                spots = find_spots(*self.read_gray(number))
+            except InputError:
+                spots = NO_SPOTS
+            self._stars[number] = Stars.of(spots.points, spots.strengths)
+            if len(self._stars) > MOST_STARS:
+                self._stars.popitem(last=False)
+        self._stars.move_to_end(number)
+        return self._stars[number]
 
     @cached_property
     def _masks(self) -> FrameMasks | None:
