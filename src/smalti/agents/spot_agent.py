@@ -18,6 +18,9 @@ FEWEST_SPOTS = 6
 REACH = 4.0
 """Standard deviations of the expected position within which frames may lie."""
 
+MOST_PRECISE = 3.0
+"""So many times as precise as the others of its pair a landmark counts at most, and as imprecise."""
+
 
 class SpotAgent:
     """Finds the shift at which the spots of two frames meet."""
@@ -51,7 +54,9 @@ class SpotAgent:
             return Answer.unsure(pair, f"no more of the {len(in_i)} and {len(in_j)} spots meet than by chance")
         if np.hypot(*found.offset) < MEET_PX and (near is None or np.hypot(*near[0]) > near[1]):
             return Answer.unsure(pair, f"{len(found)} spots stand still, like dust or bad pixels of a camera")
-        landmarks = Landmarks(pair, found.points_i, found.points_j)
+        # As precise as others on average: how precise, the engine learns. Faint and wide spots are less so.
+        sigmas = np.clip(found.sigmas / np.median(found.sigmas), 1.0 / MOST_PRECISE, MOST_PRECISE)
+        landmarks = Landmarks(pair, found.points_i, found.points_j, sigmas)
         if not landmarks.determine_affine:
             return Answer.unsure(pair, f"{len(found)} spots meet, but lie on one line")
         return Answer.yes(landmarks, f"{len(found)} spots meet; by chance {found.by_chance:.0e} shifts are as good")

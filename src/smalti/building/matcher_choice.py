@@ -123,8 +123,10 @@ def choose_matchers(
     by_keypoints, by_pixels = trials.keypoints, trials.dense
     spots = SpotAgent(frame_views.stars, project.outline)
     if by_pixels is None or not by_pixels.is_better_than(by_keypoints):
-        near = Consultation([keypoints, spots, dense, Anywhere(dense)])
-        far = keypoints if by_pixels is None else Consultation([keypoints, spots, dense])
+        if by_pixels is None:
+            return Matchers(Consultation([keypoints, spots, dense, Anywhere(dense)]), keypoints, KEYPOINTS, known=keypoints)
+        # Of spots on a flat ground, keypoints match a few by luck, and less precisely.
+        near, far = Consultation([spots, keypoints, dense, Anywhere(dense)]), Consultation([spots, keypoints, dense])
         return Matchers(near, far, KEYPOINTS, known=keypoints)
     near, far = Consultation([dense, keypoints, spots, Anywhere(dense)]), Consultation([dense, keypoints])
     return Matchers(near, far, PIXELS, is_dense=True)
@@ -244,7 +246,7 @@ class FrameViews:
                 spots = find_spots(*self.read_gray(number))
             except InputError:
                 spots = NO_SPOTS
-            self._stars[number] = Stars.of(spots.points, spots.strengths)
+            self._stars[number] = Stars.of(spots.points, spots.strengths, spots.sigmas)
             if len(self._stars) > MOST_STARS:
                 self._stars.popitem(last=False)
         self._stars.move_to_end(number)

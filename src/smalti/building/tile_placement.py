@@ -232,7 +232,7 @@ class _Meeting:
         own = self.stars_of(one.number)
         own_at = self.lens.undistort(own.points)
         covered, near = np.zeros(len(sampled), dtype=bool), np.zeros(len(own), dtype=bool)
-        points, strengths = [np.empty((0, 2))], [np.empty(0)]
+        there: list[Stars] = []
         for other in around:
             other_from_one = np.linalg.inv(other.final) @ one.final
             covered |= self.lens.outline.contains(apply_map(other_from_one, sampled))
@@ -240,10 +240,15 @@ class _Meeting:
             stars = self.stars_of(other.number)
             at = apply_map(np.linalg.inv(other_from_one), self.lens.undistort(stars.points))
             inside = _contains(at, width, height, reach)
-            points.append(at[inside])
-            strengths.append(stars.strengths[inside])
-        theirs = Stars.of(np.concatenate(points), np.concatenate(strengths), 2 * MEET_PX)
-        ours = Stars(own_at[near], own.strengths[near])
+            there.append(Stars(at[inside], stars.strengths[inside], stars.sigmas[inside]))
+        # What two of them show counts once.
+        theirs = Stars.of(
+            np.concatenate([stars.points for stars in there]),
+            np.concatenate([stars.strengths for stars in there]),
+            np.concatenate([stars.sigmas for stars in there]),
+            2 * MEET_PX,
+        )
+        ours = Stars(own_at[near], own.strengths[near], own.sigmas[near])
         share = max(float(np.mean(covered)), 1.0 / len(sampled))
         shift = find_shift(theirs, ours, width, height, (np.zeros(2), reach), share)
         return shift if shift is not None and len(shift) >= FEWEST_MET else None

@@ -31,6 +31,9 @@ LEAST_NOISE = 0.25
 NOISE_FALLS = 1.5
 """Noise falls as the scale grows, at least by the ratio of the scales divided by this; what falls less is a scene."""
 
+FINEST_PX = 0.05
+"""Standard deviation of the place of a spot without noise: pixels are no points."""
+
 LARGEST_SHARE = 0.35
 """Of the pixels that stand out: with more there is texture everywhere, and no ground."""
 
@@ -41,12 +44,13 @@ class Spots:
 
     points: NDArray[np.float64]  # (n, 2), px
     strengths: NDArray[np.float64]  # (n,): above their surroundings, in gray levels
+    sigmas: NDArray[np.float64]  # (n,), px: of each coordinate, by the noise and the spot's size
 
     def __len__(self) -> int:
         return len(self.points)
 
 
-NO_SPOTS = Spots(np.empty((0, 2)), np.empty(0))
+NO_SPOTS = Spots(np.empty((0, 2)), np.empty(0), np.empty(0))
 
 
 def find_spots(gray: NDArray[np.uint8], mask: NDArray[np.bool_] | None = None) -> Spots:
@@ -101,7 +105,8 @@ def _find_peaks(
     strengths = responses[scale, y, x].astype(np.float64)
     order = np.lexsort((x, y, -strengths))
     points = np.column_stack([x + off[0], y + off[1]]).astype(np.float64)
-    return Spots(points[order], strengths[order])
+    sigmas = np.hypot(FINEST_PX, np.array(SCALES)[scale] / above[scale, y, x])
+    return Spots(points[order], strengths[order], sigmas[order])
 
 
 def _vertex(

@@ -43,6 +43,9 @@ ROUNDS = 4
 AROUND_PX = 12.0
 """Distance from a shift up to which others tell how many points meet by chance: points often come in clusters."""
 
+FARTHEST_OFF, LEAST_OFF_PX = 3.0, 0.3
+"""Of the median distance by which points that meet miss each other, and pixels: those farther off met by chance."""
+
 RIVAL = 0.5
 """A shift with this share of the best one's points, itself not by chance, makes the best one ambiguous: a pattern that
 repeats itself fits in many places."""
@@ -54,17 +57,25 @@ class Stars:
 
     points: Points  # (n, 2), px
     strengths: NDArray[np.float64]  # (n,)
+    sigmas: NDArray[np.float64]  # (n,), px: of each coordinate
 
     @classmethod
-    def of(cls, points: Points, strengths: NDArray[np.floating], apart_px: float = SAME_POINT_PX) -> Stars:
+    def of(
+        cls,
+        points: Points,
+        strengths: NDArray[np.float64],
+        sigmas: NDArray[np.float64],
+        apart_px: float = SAME_POINT_PX,
+    ) -> Stars:
         """Take points in any order; of those less than `apart_px` apart only the strongest stays."""
         order = np.argsort(-strengths, kind="stable")
-        at, strong = np.asarray(points, dtype=np.float64)[order], np.asarray(strengths, dtype=np.float64)[order]
+        at = points[order]
         kept = np.ones(len(at), dtype=bool)
         for stronger, weaker in sorted(cKDTree(at).query_pairs(apart_px)) if len(at) else ():
             if kept[stronger]:
                 kept[weaker] = False
-        return cls(at[kept], strong[kept])
+        chosen = order[kept]
+        return cls(points[chosen], strengths[chosen], sigmas[chosen])
 
     def __len__(self) -> int:
         return len(self.points)
@@ -72,11 +83,7 @@ class Stars:
     def above(self, strength: float) -> Stars:
         """Return those of at least this strength."""
         count = int(np.searchsorted(-self.strengths, -strength, side="right"))
-        return Stars(self.points[:count], self.strengths[:count])
-
-    def where(self, chosen: NDArray[np.bool_]) -> Stars:
-        """Return some of them (n,)."""
-        return Stars(self.points[chosen], self.strengths[chosen])
+        return Stars(self.points[:count], self.strengths[:count], self.sigmas[:count])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,6 +93,7 @@ class Shift:
     offset: Points  # (2,): points of i minus points of j
     points_i: Points  # (k, 2)
     points_j: Points  # (k, 2)
+    sigmas: NDArray[np.float64]  # (k,), px: of a coordinate of the difference of two points that meet
     by_chance: float  # expected number of shifts that look as good by chance
 
     def __len__(self) -> int:
@@ -107,6 +115,8 @@ def find_shift(
     share: float = 1.0,
 ) -> Shift | None:
     """Return the shift at which most points meet; None if chance or another shift explains as many.
+
+    Of the points that meet, those farther off than the others are left out: they met by chance.
 
     Frames are width × height pixels. `near` is a shift (2,) and how far from it the right one is at most; without it
     frames may lie anywhere. `share` of what the frames have in common is where both can have points at all.
@@ -131,10 +141,16 @@ def find_shift(
             return None
     # Fainter points meet at the same shift: they tell it more precisely.
     offset = best.offset
-    return max(
-        (shift for shift in found if np.abs(shift.offset - offset).max() <= MEET_PX),
-        key=len,
-    )
+    return _trim(max((shift for shift in found if np.abs(shift.offset - offset).max() <= MEET_PX), key=len))
+
+
+def _trim(shift: Shift) -> Shift:
+    """Leave out the points that lie much farther off than the others."""
+    off = np.linalg.norm(shift.points_i - shift.points_j - np.median(shift.points_i - shift.points_j, axis=0), axis=1)
+    kept = off <= max(FARTHEST_OFF * float(np.median(off)), LEAST_OFF_PX)
+    points_i, points_j, sigmas = shift.points_i[kept], shift.points_j[kept], shift.sigmas[kept]
+    offset = np.average(points_i - points_j, axis=0, weights=1.0 / sigmas**2)
+    return Shift(offset, points_i, points_j, sigmas, shift.by_chance)
 
 
 class _Search:
@@ -195,8 +211,8 @@ class _Search:
         if not len(kept) or (self._near is not None and np.hypot(*(offset - self._near[0])) > self._near[1] + MEET_PX):
             return None
         points_i, points_j = self._in_i.points[kept[:, 0]], self._in_j.points[kept[:, 1]]
-        offset = np.mean(points_i - points_j, axis=0)
-        return Shift(offset, points_i, points_j, self._by_chance(offset, len(kept)))
+        sigmas = np.hypot(self._in_i.sigmas[kept[:, 0]], self._in_j.sigmas[kept[:, 1]])
+        return Shift(offset, points_i, points_j, sigmas, self._by_chance(offset, len(kept)))
 
     def _meet(self, offset: Points, within: float) -> NDArray[np.int64]:
         """Return the pairs (k, 2) of points that meet at a shift, each at most once."""
