@@ -5,7 +5,7 @@
 Tiles share a tenth, the stage errs by 3 px, and a fifth of the tiles shows hardly any points. A tile's error is the RMS
 over its centre and corners, after the similarity that fits the matched tiles best. Reported is which tiles were set
 aside although they share 20 points or more with another tile, and the same error of the tiles by how many points they
-share with their four neighbours.
+share with their four neighbours. Last, tiles of different rasters are compared, which show different places.
 """
 
 from __future__ import annotations
@@ -20,10 +20,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.agents.spot_agent import SpotAgent
 from smalti.building.build import build
+from smalti.frames.spots import find_spots
 from smalti.geometry.homographies import project_points
+from smalti.geometry.outline import Outline
 from smalti.project.project import Project
-from smalti_lab.synthetic.fluorescence_tiles import FluorescenceRaster
+from smalti.records import Expectation, Pair
+from smalti.registration.constellation import Stars
+from smalti_lab.synthetic.fluorescence_tiles import FluorescenceRaster, Look
 from smalti_lab.synthetic.synthetic_files import write_frames
 
 SHAPES = {120: (12, 10), 400: (20, 20), 42: (7, 6), 30: (6, 5)}
@@ -38,16 +43,19 @@ def main() -> None:
     parser.add_argument("--tiles", default="120,400", metavar="N,N,…")
     parser.add_argument("--seeds", default="1,2,3", metavar="N,N,…")
     parser.add_argument("--looks", default="fluorescence", metavar="NAME,…", help="fluorescence, dark-field, electron")
+    parser.add_argument("--apart", type=int, default=2000, metavar="N", help="pairs of different places, 0 for none")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     options = parser.parse_args()
     for look in options.looks.split(","):
-        for tiles in map(int, options.tiles.split(",")):
+        for tiles in map(int, filter(None, options.tiles.split(","))):
             for seed in map(int, options.seeds.split(",")):
                 columns, rows = SHAPES[tiles]
                 raster = FluorescenceRaster(columns, rows, seed=seed, look=look)
                 with tempfile.TemporaryDirectory() as folder:
                     found = {"look": look, "tiles": tiles, "seed": seed} | measure(raster, Path(folder))
-                print(json.dumps(found) if options.json else "  ".join(f"{k} {v}" for k, v in found.items()), flush=True)
+                print(
+                    json.dumps(found) if options.json else "  ".join(f"{k} {v}" for k, v in found.items()), flush=True
+                )
 
 
 def measure(raster: FluorescenceRaster, folder: Path) -> dict[str, Any]:
@@ -92,6 +100,26 @@ def neighbours_share(raster: FluorescenceRaster) -> dict[int, dict[int, int]]:
         for (x, y), n in at.items()
     }
     return {n: {m: len(raster.shared(n, m)) for m in of} for n, of in sorted(beside.items())}
+
+
+def count_false(pairs: int, look: Look) -> dict[str, Any]:
+    """Compare tiles of different places, without an expectation and near a place at random."""
+    rasters = [FluorescenceRaster(8, 5, seed=seed, look=look) for seed in (101, 102)]
+    stars = {}
+    for r, raster in enumerate(rasters):
+        for n in range(len(raster)):
+            spots = find_spots(raster.frame(n)[..., 0])
+            stars[r * len(raster) + n] = Stars.of(spots.points, spots.strengths, spots.sigmas)
+    agent = SpotAgent(stars.__getitem__, Outline.of_pixels(rasters[0].width, rasters[0].height))
+    rng, count = np.random.default_rng(5), len(rasters[0])
+    accepted = {"anywhere": 0, "expected": 0}
+    for _ in range(pairs):
+        pair = Pair(int(rng.integers(count)), count + int(rng.integers(count)))
+        i_from_j = np.eye(3)
+        i_from_j[:2, 2] = rng.permutation([rasters[0].step_px * rng.choice([-1, 1]), rng.normal(0, 5)])
+        accepted["anywhere"] += agent.answer(pair).landmarks is not None
+        accepted["expected"] += agent.answer_expecting(pair, Expectation(i_from_j, 5.0)).landmarks is not None
+    return {"pairs_of_different_places": pairs} | {f"accepted_{how}": count for how, count in accepted.items()}
 
 
 def errors_px(raster: FluorescenceRaster, project: Project) -> dict[int, float]:

@@ -119,9 +119,7 @@ def _complete_raster(
     )
     placed = tiles.placements
     shape = RasterShape(found.raster.lines(preparation.places[-1] + 1), found.raster.length, found.raster.order)
-    outcome = replace(
-        outcome, raster=shape, by_neighbours=tuple(tiles.by_neighbours), by_spots=tuple(tiles.by_spots)
-    )
+    outcome = replace(outcome, raster=shape, by_neighbours=tuple(tiles.by_neighbours), by_spots=tuple(tiles.by_spots))
     if not any(placement.part for placement in placed):
         outcome = replace(outcome, references=outcome.references[:1], breaks=(), unjoined=())
     return placed, outcome

@@ -124,7 +124,9 @@ def choose_matchers(
     spots = SpotAgent(frame_views.stars, project.outline)
     if by_pixels is None or not by_pixels.is_better_than(by_keypoints):
         if by_pixels is None:
-            return Matchers(Consultation([keypoints, spots, dense, Anywhere(dense)]), keypoints, KEYPOINTS, known=keypoints)
+            return Matchers(
+                Consultation([keypoints, spots, dense, Anywhere(dense)]), keypoints, KEYPOINTS, known=keypoints
+            )
         # Of spots on a flat ground, keypoints match a few by luck, and less precisely.
         near, far = Consultation([spots, keypoints, dense, Anywhere(dense)]), Consultation([spots, keypoints, dense])
         return Matchers(near, far, KEYPOINTS, known=keypoints)
@@ -240,7 +242,7 @@ class FrameViews:
         return self._prepared[number]
 
     def stars(self, number: int) -> Stars:
-        """Return the spots of a frame; none if it has no flat ground, or cannot be decoded. The latest stay in memory."""
+        """Return the spots of a frame; none if it has no flat ground or cannot be decoded. The latest are kept."""
         if number not in self._stars:
             try:
                 spots = find_spots(*self.read_gray(number))

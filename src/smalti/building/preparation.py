@@ -341,9 +341,7 @@ def read_frames(
     used = [number for number in measures if number not in reasons]
     counts = {number: len(cache.keypoints(number)) for number in used}
     bare = [
-        number
-        for number, count in counts.items()
-        if count < FEWEST_KEYPOINTS and measures[number].spots < ENOUGH_SPOTS
+        number for number, count in counts.items() if count < FEWEST_KEYPOINTS and measures[number].spots < ENOUGH_SPOTS
     ]
     rich = sum(count >= USUAL_KEYPOINTS for count in counts.values())
     every = len(measures) if chooser is None else len(used)

@@ -184,7 +184,9 @@ class _Meeting:
         while True:
             # A tile is tried again when more tiles around it have a place.
             known = [sum(other in self.found for one in group for other in beside[one.number]) for group in left]
-            waiting = [n for n, group in enumerate(left) if group[0].number not in self.found and known[n] > tried.get(n, 0)]
+            waiting = [
+                n for n, group in enumerate(left) if group[0].number not in self.found and known[n] > tried.get(n, 0)
+            ]
             if not waiting:
                 return sorted(placed)
             n = max(waiting, key=lambda n: (len(left[n]), known[n], -n))
@@ -217,7 +219,9 @@ class _Meeting:
         centre = self.lens.outline.centre
         move: Homographies = np.eye(3)
         move[:2, 2] = apply_map(one.final, (centre + shift.offset)[None])[0] - apply_map(one.final, centre[None])[0]
-        sigma_px = float(np.hypot(min(self.found[n].sigma_px for n in beside[one.number] if n in self.found), shift.sigma_px))
+        sigma_px = float(
+            np.hypot(min(self.found[n].sigma_px for n in beside[one.number] if n in self.found), shift.sigma_px)
+        )
         return [
             replace(each, chain=normalise(move @ each.chain), final=normalise(move @ each.final), sigma_px=sigma_px)
             for each in group
@@ -227,15 +231,15 @@ class _Meeting:
         """Return by how much a tile lies off, in its own pixels, by the spots of the tiles around."""
         width, height = self.lens.outline.width, self.lens.outline.height
         side = (np.arange(SAMPLED) + 0.5) / SAMPLED
-        sampled = np.stack(np.meshgrid(side * width, side * height), axis=-1).reshape(-1, 2) - 0.5
+        sampled: Points = np.stack(np.meshgrid(side * width, side * height), axis=-1).reshape(-1, 2) - 0.5
         reach = FARTHEST_DEVIATION * np.sqrt(2.0) * self.scatter_px + 1.0
         own = self.stars_of(one.number)
         own_at = self.lens.undistort(own.points)
         covered, near = np.zeros(len(sampled), dtype=bool), np.zeros(len(own), dtype=bool)
         there: list[Stars] = []
         for other in around:
-            other_from_one = np.linalg.inv(other.final) @ one.final
-            covered |= self.lens.outline.contains(apply_map(other_from_one, sampled))
+            other_from_one: Homographies = np.linalg.inv(other.final) @ one.final
+            covered |= self.lens.outline.contains(apply_map(other_from_one, sampled.astype(np.float64)))
             near |= _contains(apply_map(other_from_one, own_at), width, height, reach)
             stars = self.stars_of(other.number)
             at = apply_map(np.linalg.inv(other_from_one), self.lens.undistort(stars.points))

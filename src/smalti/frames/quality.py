@@ -15,16 +15,22 @@ from numpy.typing import NDArray
 
 from smalti.frames.spots import find_spots
 
-__all__ = ["FrameMeasure", "measure", "measure_frames", "measure_views", "unusable"]
+__all__ = ["BLANK", "ENOUGH_SPOTS", "FrameMeasure", "measure", "measure_frames", "measure_views", "unusable"]
 
 _BLACK_BELOW = 20
 _WHITE_ABOVE = 245
 _LEAST_SPREAD = 6.0
 
-ENOUGH_SPOTS = 20
-"""Spots that stand out from a flat ground by which a frame can be registered, however dark or plain it is otherwise."""
+BLANK = ("black", "white (overexposed)", "no contrast")
+"""Reasons of frames in which nothing stands out from the noise: they cannot be registered in any way."""
 
-# Gray levels between the quartiles of a frame with a flat ground: noise alone. Only in such frames spots are looked for.
+ENOUGH_SPOTS = 20
+"""Spots that stand out from a flat ground: with so many a frame can be registered, however dark or plain it is."""
+
+# Spots on rougher ground are detail of a texture, such as a haze leaves.
+_LARGEST_ROUGHNESS = 2.5
+
+# Gray levels between the quartiles of a frame with a flat ground, at most: only in such frames spots are looked for.
 _FLAT = 24
 
 # In real sequences, sharpness falls to a quarter of the neighbours' as the scene changes. An image smeared over a
@@ -77,9 +83,10 @@ def unusable(measures: Sequence[FrameMeasure]) -> dict[int, str]:
 def _say_blank(measured: FrameMeasure) -> str:
     if measured.spots:
         return f"nearly empty ({measured.spots} {'spot stands' if measured.spots == 1 else 'spots stand'} out)"
+    black, white, plain = BLANK
     if measured.bright < _BLACK_BELOW:
-        return "black"
-    return "white (overexposed)" if measured.dark > _WHITE_ABOVE else "no contrast"
+        return black
+    return white if measured.dark > _WHITE_ABOVE else plain
 
 
 def _find_smooth(measures: Sequence[FrameMeasure]) -> dict[int, str]:
@@ -213,8 +220,13 @@ def _measure(
         visible=total / image.size,
         change=change,
         largest_change=largest,
-        spots=len(find_spots(image, inside)) if upper - lower < _FLAT else 0,
+        spots=_count_spots(image, inside) if upper - lower < _FLAT else 0,
     )
+
+
+def _count_spots(image: NDArray[np.uint8], inside: NDArray[np.bool_]) -> int:
+    found = find_spots(image, inside)
+    return len(found) if found.roughness < _LARGEST_ROUGHNESS else 0
 
 
 def _measure_texture(image: NDArray[np.uint8], inside: NDArray[np.bool_]) -> float:

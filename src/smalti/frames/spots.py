@@ -22,6 +22,9 @@ WIDER = 1.6
 STANDS_OUT = 6.0
 """Standard deviations of the noise: of a million pixels of noise alone, less than one in a hundred frames has one."""
 
+LEAST_STRENGTH = 2.0
+"""Gray levels: fainter spots cannot be seen."""
+
 GROUND = 0.4
 """Share of the pixels, those nearest to the usual level, by which noise is measured: they are ground."""
 
@@ -30,6 +33,9 @@ LEAST_NOISE = 0.25
 
 NOISE_FALLS = 1.5
 """Noise falls as the scale grows, at least by the ratio of the scales divided by this; what falls less is a scene."""
+
+ROUGH_AT = 2
+"""The scale at which the ground's roughness is measured, by its number."""
 
 FINEST_PX = 0.05
 """Standard deviation of the place of a spot without noise: pixels are no points."""
@@ -45,12 +51,13 @@ class Spots:
     points: NDArray[np.float64]  # (n, 2), px
     strengths: NDArray[np.float64]  # (n,): above their surroundings, in gray levels
     sigmas: NDArray[np.float64]  # (n,), px: of each coordinate, by the noise and the spot's size
+    roughness: float  # of the ground: 1 if it is noise alone, about 4 if it has texture
 
     def __len__(self) -> int:
         return len(self.points)
 
 
-NO_SPOTS = Spots(np.empty((0, 2)), np.empty(0), np.empty(0))
+NO_SPOTS = Spots(np.empty((0, 2)), np.empty(0), np.empty(0), 1.0)
 
 
 def find_spots(gray: NDArray[np.uint8], mask: NDArray[np.bool_] | None = None) -> Spots:
@@ -64,28 +71,36 @@ def find_spots(gray: NDArray[np.uint8], mask: NDArray[np.bool_] | None = None) -
     image = gray.astype(np.float32)
     if mask is not None:
         image = np.where(mask, image, np.float32(np.median(gray[mask])))
-    levels = [cv2.GaussianBlur(image, (0, 0), scale * factor) for scale in SCALES for factor in (1.0, WIDER)]
-    responses = np.array([one - wide for one, wide in zip(levels[::2], levels[1::2], strict=True)])
-    noise = _measure_noise(responses[:, within])
-    above = responses / noise[:, None, None]
+    # Mirrored, a spot at the border would be two.
+    border = cv2.BORDER_REPLICATE
+    levels = [
+        cv2.GaussianBlur(image, (0, 0), scale * factor, borderType=border)
+        for scale in SCALES
+        for factor in (1.0, WIDER)
+    ]
+    responses = np.array([one - wide for one, wide in zip(levels[::2], levels[1::2], strict=True)], dtype=np.float32)
+    noise, roughness = _measure_noise(responses[:, within])
+    above: NDArray[np.float32] = responses / noise[:, None, None]
     if -above[:, within].min() > above[:, within].max():
         responses, above = -responses, -above
-    if np.mean((above > STANDS_OUT).any(axis=0)[within]) > LARGEST_SHARE:
+    stands_out = np.asarray(np.max(above, axis=0) > STANDS_OUT)
+    if np.mean(stands_out[within]) > LARGEST_SHARE:
         return NO_SPOTS
-    return _find_peaks(responses, above, within)
+    return _find_peaks(responses, above, within, roughness)
 
 
-def _measure_noise(responses: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the standard deviation of the noise at every scale, from pixels (scales, n)."""
+def _measure_noise(responses: NDArray[np.float32]) -> tuple[NDArray[np.float32], float]:
+    """Return the standard deviation of the noise at every scale, from pixels (scales, n), and the roughness."""
     away = np.abs(responses - np.median(responses, axis=1, keepdims=True))
     noise = np.quantile(away, GROUND, axis=1) / (np.sqrt(2.0) * erfinv(GROUND))
     finest = max(float(noise[0]), LEAST_NOISE)
     at_most = finest * NOISE_FALLS * SCALES[0] / np.array(SCALES)
-    return np.asarray(np.clip(noise, LEAST_NOISE * SCALES[0] / np.array(SCALES), at_most), dtype=np.float32)
+    clipped = np.clip(noise, LEAST_NOISE * SCALES[0] / np.array(SCALES), at_most)
+    return clipped.astype(np.float32), float(noise[ROUGH_AT]) * SCALES[ROUGH_AT] / (finest * SCALES[0])
 
 
 def _find_peaks(
-    responses: NDArray[np.float32], above: NDArray[np.float32], within: NDArray[np.bool_]
+    responses: NDArray[np.float32], above: NDArray[np.float32], within: NDArray[np.bool_], roughness: float
 ) -> Spots:
     """Return the highest points of the responses (scales, h, w), over place and scale."""
     # A spot is brightest at its own scale if responses are made comparable by the noise: a wider one is less noisy.
@@ -93,7 +108,7 @@ def _find_peaks(
     highest = around.copy()
     highest[:-1] = np.maximum(highest[:-1], around[1:])
     highest[1:] = np.maximum(highest[1:], around[:-1])
-    is_peak = (above >= highest) & (above > STANDS_OUT) & within
+    is_peak = (above >= highest) & (above > STANDS_OUT) & (responses > LEAST_STRENGTH) & within
     is_peak[:, [0, -1], :] = False
     is_peak[:, :, [0, -1]] = False
     scale, y, x = np.nonzero(is_peak)
@@ -106,7 +121,7 @@ def _find_peaks(
     order = np.lexsort((x, y, -strengths))
     points = np.column_stack([x + off[0], y + off[1]]).astype(np.float64)
     sigmas = np.hypot(FINEST_PX, np.array(SCALES)[scale] / above[scale, y, x])
-    return Spots(points[order], strengths[order], sigmas[order])
+    return Spots(points[order], strengths[order], sigmas[order], roughness)
 
 
 def _vertex(

@@ -37,6 +37,7 @@ from smalti.project.packing import pack_mask, unpack_mask, unpack_tracks
 from smalti.project.project_info import ChainCounts, FrameCounts, LensNumbers, ProjectInfo, count_joined
 from smalti.project.project_lock import ProjectLock, make_folder
 from smalti.project.shown_frames import fill_gaps
+from smalti.project.unplaced_frames import UnplacedFrame, what_to_try
 from smalti.records import Verdict
 from smalti.registration.camera_tracking import Track
 from smalti.rendering.frame_survey import Survey
@@ -272,6 +273,16 @@ class Project:
         return len({placement.part for placement in self.placements})
 
     @property
+    def unplaced(self) -> tuple[UnplacedFrame, ...]:
+        """The frames that lie on no mosaic, each with what to try; of those between keyframes, none."""
+        frames = self.frames
+        return tuple(
+            UnplacedFrame(number, frames[number].label, reason, what_to_try(reason))
+            for number, reason in self.not_placed.items()
+            if not frames[number].is_between
+        )
+
+    @property
     def is_writable(self) -> bool:
         """Whether files can be written in the folder; on read-only media they cannot."""
         return is_writable(self.folder / FILE_NAME)
@@ -404,6 +415,7 @@ class Project:
             info,
             frames=replace(info.frames, by_neighbours=len(outcome.by_neighbours)),
             raster=outcome.raster,
+            unplaced=self.unplaced,
             predicted_error_px=outcome.predicted_error_px,
             error_bound_px=outcome.error_bound_px,
             ahead_px=outcome.ahead_px,

@@ -1,10 +1,10 @@
 """Match two frames by where their points lie alone, as constellations are recognised: bright dots all look alike.
 
-Two tiles of a microscope's stage differ by a shift. `find_shift` finds the shift at which most points of one frame meet
-points of the other. It is accepted if so many would hardly ever meet by chance: the expected number of shifts, of all
-that were tried, at which as many points of two unrelated frames meet, is below `MOST_BY_CHANCE`. This is the a-contrario
-test of Desolneux, Moisan and Morel. So a few points are enough where points are rare or the place is known, and many are
-needed where points are dense.
+Two tiles of a microscope's stage differ by a shift. `find_shift` finds the shift at which most points of one frame
+meet points of the other. It is accepted if so many would hardly ever meet by chance: the expected number of shifts, of
+all that were tried, at which as many points of two unrelated frames meet, is below `MOST_BY_CHANCE`. This is the
+a-contrario test of Desolneux, Moisan and Morel. So a few points are enough where points are rare or the place is known,
+and many are needed where points are dense.
 """
 
 from __future__ import annotations
@@ -190,7 +190,8 @@ class _Search:
         counts[:-1] += counts[1:].copy()
         counts[:, :-1] += counts[:, 1:].copy()
         several = counts > 1
-        at, here = low + MEET_PX * (np.argwhere(several) + 1.0), counts[several]
+        at = low + MEET_PX * (np.argwhere(several) + 1.0)
+        here: NDArray[np.float64] = counts[several].astype(np.float64)
         expected = self._usual(at, (2 * MEET_PX) ** 2)
         # The logarithm of a Poisson distribution's tail, nearly.
         unlikely = here * np.log(here / expected) - here + expected
@@ -216,7 +217,8 @@ class _Search:
 
     def _meet(self, offset: Points, within: float) -> NDArray[np.int64]:
         """Return the pairs (k, 2) of points that meet at a shift, each at most once."""
-        away, nearest = self._tree.query(self._in_j.points + offset, distance_upper_bound=within)
+        found = self._tree.query(self._in_j.points + offset, distance_upper_bound=within)
+        away, nearest = np.atleast_1d(found[0]), np.atleast_1d(found[1])
         j = np.flatnonzero(np.isfinite(away))
         order = np.lexsort((away[j], nearest[j]))
         _, first = np.unique(nearest[j][order], return_index=True)
@@ -250,9 +252,7 @@ def _count_table(points: Points, size: NDArray[np.float64]) -> NDArray[np.float6
     return table
 
 
-def _count_within(
-    table: NDArray[np.float64], size: NDArray[np.float64], offsets: Points
-) -> NDArray[np.float64]:
+def _count_within(table: NDArray[np.float64], size: NDArray[np.float64], offsets: Points) -> NDArray[np.float64]:
     """Return how many points lie in the part of the frame that another one at an offset covers (n,)."""
     low = np.floor(np.clip(offsets / size, 0.0, 1.0) * GRID).astype(np.int64)
     high = np.ceil(np.clip(1.0 + offsets / size, 0.0, 1.0) * GRID).astype(np.int64)

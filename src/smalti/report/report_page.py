@@ -18,7 +18,7 @@ from smalti.report.markup import Column, Markup, draw_table, element, join, say_
 from smalti.report.mosaic_section import draw_header, draw_mosaics, make_views
 from smalti.report.people_section import draw_people
 from smalti.report.question_sections import draw_questions
-from smalti.report.report_pictures import View
+from smalti.report.report_pictures import MOST_THUMBNAILS, View, make_thumbnails
 
 # The browser itself refuses whatever the page would fetch.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
@@ -34,7 +34,9 @@ def write_report(project: Project, path: Path, *, mosaics: Sequence[Path], views
         raise UsageError(f"{len(mosaics)} files of mosaics for {len(findings.parts)} parts: give one a part, or none")
     header = draw_header(findings, path, project.folder, mosaics)
     people = draw_people(findings)
-    sections = [draw_questions(findings), people, draw_placements(findings), draw_background(findings)]
+    pictured = [one.frame for one in findings.unplaced[:MOST_THUMBNAILS]]
+    frames = draw_placements(findings, make_thumbnails(project.source, pictured) if pictured else {})
+    sections = [draw_questions(findings), people, frames, draw_background(findings)]
     own = {"people": "People"} if people else {}
     links = {"asked": "Questions", **own, "frames": "Frames", "made": "How it was made"}
     if findings.parts:
