@@ -19,7 +19,7 @@ from scipy.spatial import cKDTree
 
 from smalti.building.raster import Raster
 from smalti.building.source_questions import Questions
-from smalti.geometry.homographies import apply_map, normalise, project_points
+from smalti.geometry.homographies import apply_map, invert_homographies, normalise, project_points
 from smalti.geometry.lens import Lens
 from smalti.project.entries import FrameEntry, Placement, Role
 from smalti.records import Expectation, Homographies, Pair, Points
@@ -238,11 +238,12 @@ class _Meeting:
         covered, near = np.zeros(len(sampled), dtype=bool), np.zeros(len(own), dtype=bool)
         there: list[Stars] = []
         for other in around:
-            other_from_one: Homographies = np.linalg.inv(other.final) @ one.final
-            covered |= self.lens.outline.contains(apply_map(other_from_one, sampled.astype(np.float64)))
+            one_from_other = invert_homographies(one.final) @ other.final
+            other_from_one = invert_homographies(one_from_other)
+            covered |= self.lens.outline.contains(apply_map(other_from_one, sampled))
             near |= _contains(apply_map(other_from_one, own_at), width, height, reach)
             stars = self.stars_of(other.number)
-            at = apply_map(np.linalg.inv(other_from_one), self.lens.undistort(stars.points))
+            at = apply_map(one_from_other, self.lens.undistort(stars.points))
             inside = _contains(at, width, height, reach)
             there.append(Stars(at[inside], stars.strengths[inside], stars.sigmas[inside]))
         # What two of them show counts once.
