@@ -10,6 +10,8 @@ import pytest
 
 import smalti
 from smalti.building.build_results import place_asides
+from smalti.frames.quality import BLANK
+from smalti.geometry.homographies import apply_map
 from smalti.geometry.lens import Lens
 from smalti.geometry.linear_maps import square
 from smalti.project.entries import FrameEntry, Placement, Role
@@ -66,7 +68,12 @@ def test_a_black_one_lies_nowhere_and_the_files_say_why(project):
     assert project.not_placed[BLACK] == "black"
     content = json.loads((project.folder / "transforms.json").read_text())
     assert {"frame": BLACK, "reason": "black"} in content["not_placed"]
-    assert "black" in (project.folder / "report.html").read_text()
+    report = (project.folder / "report.html").read_text()
+    assert 'class="thumbnails"' in report
+    assert "nothing stands out from its noise" in report.lower()
+    told = {frame["frame"]: frame for frame in project.info().as_json()["unplaced"]}
+    assert told[BLACK]["reason"] == "black"
+    assert told[BLACK]["try_this"]
 
 
 def test_every_good_frame_is_where_it_belongs(project):
@@ -75,15 +82,23 @@ def test_every_good_frame_is_where_it_belongs(project):
     assert tiny().truth_error(np.array([maps[number] for number in good])).rms < 0.3
 
 
+CENTRE = tiny().outline.centre[None]
+
+
 @pytest.mark.parametrize("neighbour", [4, 6])
 def test_one_that_matches_one_neighbour_is_placed_beside_that(neighbour):
     """Whether it is the earlier or the later of the two."""
     truth = square(tiny().mosaic_from_frame)
     placed = [Placement(n, 0, truth[n], truth[n], 0.5) for n in (4, 6)]
 
+    def seen(pair):
+        return apply_map(np.linalg.inv(truth[pair.i]) @ truth[pair.j], CENTRE)[0]
+
     class OneMatches:
-        def ask_of_source(self, pair, role):
+        def ask_of_source(self, pair, role, expected):
             assert role is Role.ASIDE
+            # Between the two, where the third one lies as well.
+            assert np.linalg.norm(apply_map(expected.i_from_j, CENTRE)[0] - seen(pair)) < 3.0 * expected.sigma_px
             if neighbour not in (pair.i, pair.j):
                 return Answer.no(pair)
             (record,) = true_landmarks(tiny(), np.array([[pair.i, pair.j]]))
@@ -93,6 +108,29 @@ def test_one_that_matches_one_neighbour_is_placed_beside_that(neighbour):
     assert (found.number, found.part) == (5, 0)
     for maps in (found.chain, found.final):
         np.testing.assert_allclose(maps, truth[5], atol=1e-6)
+
+
+def test_the_nearest_other_frame_of_the_mosaic_is_tried_too():
+    """Where the camera comes back to: frame 0 lies between frames 4 and 6."""
+    truth = square(tiny().mosaic_from_frame)
+    there = {0: truth[5], 2: truth[11], 4: truth[4], 6: truth[6]}
+    placed = [Placement(n, 0, there[n], there[n], 0.5) for n in sorted(there)]
+    asked = []
+
+    class NothingMatches:
+        def ask_of_source(self, pair, role, expected):
+            asked.append((pair.i, pair.j))
+            return Answer.unsure(pair, "")
+
+    assert place_asides([FrameEntry(5, "five", "too blurred")], placed, NothingMatches(), Lens(tiny().outline)) == []
+    assert asked == [(4, 5), (5, 6), (0, 5)]
+
+
+@pytest.mark.parametrize("reason", BLANK)
+def test_a_frame_in_which_nothing_stands_out_is_not_tried(reason):
+    truth = square(tiny().mosaic_from_frame)
+    placed = [Placement(n, 0, truth[n], truth[n], 0.5) for n in (4, 6)]
+    assert place_asides([FrameEntry(5, "five", reason)], placed, None, Lens(tiny().outline)) == []
 
 
 def test_frames_that_show_nothing_but_black_are_an_error_of_input(tmp_path):

@@ -11,6 +11,7 @@ from smalti.geometry.homographies import project_points
 from smalti.geometry.lens import Lens
 from smalti.project.entries import FrameEntry, Placement
 from smalti.records import Answer, Landmarks, Pair
+from smalti.registration.constellation import Stars
 from tests.worlds import OUTLINE
 
 ALONG, ACROSS, BACKLASH = np.array([105.0, 2.0]), np.array([-1.5, 69.0]), np.array([6.0, 0.0])
@@ -32,11 +33,18 @@ def placed(number: int, part: int = 0, positions=POSITIONS + JITTER) -> Placemen
     return Placement(number, part, shift(positions[number]), shift(positions[number]), 0.5)
 
 
-def place(placements, *, reasons=None, questions=NOBODY, keypoints=0):
+NO_STARS = Stars.of(np.empty((0, 2)), np.empty(0), np.empty(0))
+
+
+def place_all(placements, *, reasons=None, questions=NOBODY, keypoints=0, stars_of=lambda _: NO_STARS):
     frames = [FrameEntry(n, str(n), (reasons or {}).get(n, "")) for n in range(48)]
     tiles = Tiles(RASTER, range(48))
-    found, by_grid = place_tiles(tiles, frames, placements, questions, lambda _: keypoints, Lens(OUTLINE))
-    return {placement.number: placement for placement in found}, by_grid
+    return place_tiles(tiles, frames, placements, questions, lambda _: keypoints, stars_of, Lens(OUTLINE))
+
+
+def place(placements, **options):
+    found = place_all(placements, **options)
+    return {placement.number: placement for placement in found.placements}, found.by_neighbours
 
 
 def off_px(placement: Placement) -> float:
@@ -114,3 +122,58 @@ def test_a_tile_set_aside_that_has_keypoints_is_matched_with_its_neighbours(keyp
     assert sorted(questions.asked) == ([Pair(11, 20), Pair(19, 20), Pair(20, 21), Pair(20, 27)] if is_matched else [])
     truth = (POSITIONS + JITTER)[20]
     assert bool(np.linalg.norm(found[20].final[:2, 2] - truth) < 1e-6) == is_matched
+
+
+SPOTS = 4
+"""In a strip. Together with those of other strips they are enough for tiles as small as these."""
+
+
+def spots(at):
+    """Return what every tile shows of spots (n, 2) on the mosaic."""
+
+    def of_tile(number: int) -> Stars:
+        inside = at - (POSITIONS + JITTER)[number]
+        kept = OUTLINE.contains(inside)
+        return Stars.of(inside[kept], 10.0 + np.arange(len(at))[kept], np.full(int(kept.sum()), 0.1))
+
+    return of_tile
+
+
+def strip_spots(number, neighbours):
+    """Return spots at random along the middle of every strip that a tile shares with its neighbours."""
+    true, along = POSITIONS + JITTER + OUTLINE.centre, np.random.default_rng(number).uniform(-0.4, 0.4, (SPOTS, 1))
+    steps = [(true[number], true[other] - true[number]) for other in neighbours]
+    return np.vstack([here + step / 2 + along * step[::-1] * [1, -1] for here, step in steps])
+
+
+def test_spots_in_several_strips_place_a_tile_that_no_pair_of_tiles_does():
+    at = strip_spots(20, [11, 19, 21, 27])
+    found = place_all([placed(n) for n in range(48) if n != 20], stars_of=spots(at))
+    assert (found.by_spots, found.by_neighbours) == ([20], [])
+    final = {placement.number: placement for placement in found.placements}[20].final
+    np.testing.assert_allclose(final[:2, 2], (POSITIONS + JITTER)[20], atol=0.01)
+
+
+def test_two_spots_are_too_few():
+    at = strip_spots(20, [11])[:2]
+    found = place_all([placed(n) for n in range(48) if n != 20], stars_of=spots(at))
+    assert (found.by_spots, found.by_neighbours) == ([], [20])
+
+
+def test_a_tile_placed_by_its_spots_helps_to_place_the_next():
+    """Tile 21 has placed tiles on three sides, and spots on two of these."""
+    at = np.vstack([strip_spots(20, [11, 19, 27]), strip_spots(21, [10, 26, 20, 22])])
+    found = place_all([placed(n) for n in range(48) if n not in (20, 21)], stars_of=spots(at))
+    assert (found.by_spots, found.by_neighbours) == ([20, 21], [])
+
+
+def test_a_part_is_moved_as_a_whole_to_where_its_spots_meet_those_around():
+    """Its turn is that of the grid's fit: so a tile of it errs by a fraction of a pixel."""
+    island = [20, 21]
+    at = np.vstack([strip_spots(20, [11, 19, 27]), strip_spots(21, [10, 26])])
+    apart = [Placement(n, 1, placed(n).final, placed(n).final, 0.5) for n in island]
+    found = place_all([*(placed(n) for n in range(48) if n not in island), *apart], stars_of=spots(at))
+    assert (found.by_spots, found.by_neighbours) == (island, [])
+    final = {placement.number: placement for placement in found.placements}
+    for n in island:
+        np.testing.assert_allclose(final[n].final[:2, 2], (POSITIONS + JITTER)[n], atol=0.5)

@@ -15,8 +15,10 @@ from smalti.errors import ProjectError, UsageError
 from smalti.interchange.transforms_json import CONVENTION
 from smalti.project.entries import AnswerEntry, Role
 from smalti.records import Answer, Pair, Verdict
+from smalti.report import report_page
 from smalti.report.findings import name_source
 from smalti.report.report_page import write_report
+from smalti.report.report_pictures import THUMBNAIL_SIDE
 from tests.project.entries import forget_outcome
 from tests.report.projects import BINDING, Plan, make_project, mosaic_name, reject, report_of
 
@@ -243,8 +245,27 @@ def test_a_project_of_which_nothing_could_be_placed_still_has_a_page(tmp_path):
     with make_project(tmp_path, plan) as project:
         page = report_of(project)
     assert "Placed none of 6 frames" in page.root.one("header").text
-    assert page.root.all("img") == []
+    assert len(page.root.all("img")) == len(page.part("frames").all("img")) == 6
     assert "Not placed: 6 frames" in page.part("frames").text
+
+
+def test_frames_that_lie_on_no_mosaic_are_pictured_with_the_reason_and_what_to_try(tmp_path, monkeypatch):
+    monkeypatch.setattr(report_page, "MOST_THUMBNAILS", 2)
+    reasons = {1: "too blurred (sharpness 3 % of its neighbours')", 3: "black", 4: "black"}
+    parts = [None if n in reasons else 0 for n in range(6)]
+    yes = [(0, 2, Role.CHAIN), (2, 5, Role.CHAIN)]
+    with make_project(tmp_path, Plan(parts=parts, reasons=reasons, yes=yes)) as project:
+        page = report_of(project)
+    first, second = page.part("frames").one("div", class_="thumbnails").all("figure")
+    assert first.text == (
+        "1 (shot1.jpg): too blurred (sharpness 3 % of its neighbours'). Record this stretch again, slower or in focus."
+    )
+    assert second.text.startswith("3 (shot3.jpg): black. Nothing stands out")
+    for figure in (first, second):
+        picture = figure.one("img").attributes["src"]
+        image = Image.open(io.BytesIO(base64.b64decode(picture.partition(",")[2])))
+        assert max(image.size) == THUMBNAIL_SIDE
+    assert "1 more frame is not pictured" in page.part("frames").text
 
 
 def test_a_project_that_is_not_finished_is_refused(tmp_path):

@@ -15,13 +15,15 @@ from smalti.engine.estimate import Estimate
 from smalti.engine.links import map_in_pixels
 from smalti.engine.robust_estimate import final_estimate
 from smalti.frame_numbers import FrameNumbers
-from smalti.geometry.homographies import apply_map, normalise
+from smalti.frames.quality import BLANK
+from smalti.geometry.homographies import apply_map, normalise, project_points
 from smalti.geometry.lens import Lens
 from smalti.paper.paper_loop import PaperLoop
 from smalti.project.entries import FrameEntry, LinkEntry, LinkState, Placement, Role
 from smalti.project.facts import Noise, Outcome
 from smalti.project.project import Project
-from smalti.records import Homographies, Landmarks, Pair
+from smalti.records import Expectation, Homographies, Landmarks, Pair
+from smalti.registration.feature_pyramid import tangent_at
 
 LEFT_OUT_EVERY, FEWEST_LEFT_OUT = 5, 3
 """One loop in so many is left out of a trial, to measure the mosaic by it; with fewer than so many, none."""
@@ -81,28 +83,76 @@ def place_frames(by_chain: Homographies, delivered: Delivered, numbers: FrameNum
     ]
 
 
+ASIDE_SHARE, ASIDE_PX = 0.25, 0.05
+"""How far a frame that was set aside may lie from where the frames around it suggest: share of the distance between
+these, and of a frame's diagonal; standard deviation."""
+
+AROUND = 3
+"""Frames with which each is compared: the one before, the one after, and the nearest others on the mosaic."""
+
+
 def place_asides(
     frames: Sequence[FrameEntry], placements: Sequence[Placement], questions: Questions, lens: Lens
 ) -> list[Placement]:
-    """Return where other frames lie: beside the nearest frame of either side that they match."""
+    """Return where frames lie that were set aside: beside one of the frames around them that they match.
+
+    Where these are on one mosaic, they tell about where the frame is, and it is looked for there first. Frames in which
+    nothing stands out from the noise match nothing.
+    """
     placed = {placement.number: placement for placement in placements}
     numbers = np.array(sorted(placed))
+    centres = project_points(
+        np.array([placed[n].final for n in numbers.tolist()]).reshape(-1, 3, 3), lens.outline.centre[None]
+    )[:, 0]
     found = []
     for frame in frames:
-        if not frame.reason or frame.number in placed or not len(numbers):
+        if not frame.reason or frame.reason in BLANK or frame.number in placed or not len(numbers):
             continue
         after = int(np.searchsorted(numbers, frame.number))
-        for neighbour in numbers[max(0, after - 1) : after + 1]:
-            pair = Pair(*sorted((frame.number, int(neighbour))))
-            answer = questions.ask_of_source(pair, Role.ASIDE)
+        around = list(range(max(0, after - 1), min(after + 1, len(numbers))))
+        predicted = _predict(frame.number, [placed[int(numbers[n])] for n in around], lens)
+        if predicted is not None:
+            at = apply_map(predicted.i_from_j, lens.outline.centre[None])[0]
+            same = np.array([placed[n].part == placed[int(numbers[around[0]])].part for n in numbers.tolist()])
+            away = np.where(same, np.linalg.norm(centres - at, axis=1), np.inf)
+            away[around] = np.inf
+            near = np.argsort(away, kind="stable")[: AROUND - len(around)]
+            around += [int(n) for n in near if np.isfinite(away[n])]
+        for neighbour in numbers[around].tolist():
+            beside = placed[neighbour]
+            answer = questions.ask_of_source(
+                Pair(*sorted((frame.number, neighbour))), Role.ASIDE, _expect(frame.number, beside, predicted, lens)
+            )
             if answer.landmarks is not None:
                 i_from_j = map_in_pixels(answer.landmarks, lens.outline, lens)
                 neighbour_from_frame = i_from_j if neighbour < frame.number else np.linalg.inv(i_from_j)
-                at = placed[int(neighbour)]
-                chain, final = (normalise(known @ neighbour_from_frame) for known in (at.chain, at.final))
-                found.append(Placement(frame.number, at.part, chain, final, at.sigma_px))
+                chain, final = (normalise(known @ neighbour_from_frame) for known in (beside.chain, beside.final))
+                found.append(Placement(frame.number, beside.part, chain, final, beside.sigma_px))
                 break
     return found
+
+
+def _predict(number: int, around: Sequence[Placement], lens: Lens) -> Expectation | None:
+    """Return about where a frame lies, by the placed frames before and after it; None unless both are on one mosaic."""
+    if len(around) < 2 or around[0].part != around[1].part:
+        return None
+    centre = lens.outline.centre
+    before, after = (project_points(one.final, centre[None])[0] for one in around)
+    share = (number - around[0].number) / (around[1].number - around[0].number)
+    nearer = around[0] if share <= 0.5 else around[1]
+    final = tangent_at(nearer.final, centre)
+    final[:2, 2] += (1.0 - share) * before + share * after - apply_map(final, centre[None])[0]
+    sigma_px = ASIDE_SHARE * float(np.linalg.norm(after - before)) + ASIDE_PX * 2.0 * lens.outline.outer_half_side
+    return Expectation(final, sigma_px)
+
+
+def _expect(number: int, beside: Placement, predicted: Expectation | None, lens: Lens) -> Expectation | None:
+    """Return where a frame lies in one beside it, or the other way round, by where it lies on the mosaic."""
+    if predicted is None:
+        return None
+    first, second = (beside.final, predicted.i_from_j) if beside.number < number else (predicted.i_from_j, beside.final)
+    undistort = None if lens.is_undistorted else lens.undistort
+    return Expectation(normalise(np.linalg.inv(first) @ second), predicted.sigma_px, undistort=undistort)
 
 
 def judge_links(delivered: Delivered, landmarks: Mapping[Pair, Landmarks], numbers: FrameNumbers) -> list[LinkEntry]:

@@ -112,16 +112,18 @@ def _complete_raster(
     found = preparation.chain.raster
     assert found is not None
     shown = [frame for frame in preparation.frames if frame.reason != NOT_DECODED]
-    placed, by_neighbours = place_tiles(
+    tiles = place_tiles(
         Tiles(found.raster, preparation.places),
         shown,
         placements,
         preparation.questions,
         lambda number: len(project.cache.keypoints(number)),
+        preparation.stars_of,
         lens,
     )
+    placed = tiles.placements
     shape = RasterShape(found.raster.lines(preparation.places[-1] + 1), found.raster.length, found.raster.order)
-    outcome = replace(outcome, raster=shape, by_neighbours=tuple(by_neighbours))
+    outcome = replace(outcome, raster=shape, by_neighbours=tuple(tiles.by_neighbours), by_spots=tuple(tiles.by_spots))
     if not any(placement.part for placement in placed):
         outcome = replace(outcome, references=outcome.references[:1], breaks=(), unjoined=())
     return placed, outcome

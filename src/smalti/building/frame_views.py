@@ -10,12 +10,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from smalti.errors import InputError
 from smalti.frames.field_of_view import read_mask
 from smalti.frames.painted_masks import read_masks
 from smalti.frames.pixels import in_gray
 from smalti.frames.source import FrameSource
+from smalti.frames.spots import NO_SPOTS, find_spots
 from smalti.frames.visibility import FrameMasks, Part, PartFinder
 from smalti.interchange.regular_files import kind_of
+from smalti.registration.constellation import Stars
 from smalti.registration.dense import Prepared, prepare
 
 SAMPLES = 32
@@ -24,6 +27,9 @@ USUALLY_SHOWN = 0.9
 
 MOST_PREPARED = 24
 """Frames prepared for dense registration that stay in memory."""
+
+MOST_STARS = 2000
+"""Frames whose spots stay in memory: a few thousand bytes each."""
 
 
 class FrameViews:
@@ -35,6 +41,7 @@ class FrameViews:
         self._choice = choice
         self._known = known
         self._prepared: OrderedDict[int, Prepared] = OrderedDict()
+        self._stars: OrderedDict[int, Stars] = OrderedDict()
 
     @cached_property
     def field(self) -> NDArray[np.bool_] | None:
@@ -65,6 +72,19 @@ class FrameViews:
                 self._prepared.popitem(last=False)
         self._prepared.move_to_end(number)
         return self._prepared[number]
+
+    def stars(self, number: int) -> Stars:
+        """Return the spots of a frame; none if it has no flat ground or cannot be decoded. The latest are kept."""
+        if number not in self._stars:
+            try:
+                spots = find_spots(*self.read_gray(number))
+            except InputError:
+                spots = NO_SPOTS
+            self._stars[number] = Stars.of(spots.points, spots.strengths, spots.sigmas)
+            if len(self._stars) > MOST_STARS:
+                self._stars.popitem(last=False)
+        self._stars.move_to_end(number)
+        return self._stars[number]
 
     @cached_property
     def finder(self) -> PartFinder | None:

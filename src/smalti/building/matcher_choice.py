@@ -11,6 +11,7 @@ import numpy as np
 
 from smalti.agents.agent import Agent, Anywhere, Consultation, prefetch
 from smalti.agents.matcher import CallableAgent, DenseAgent, KeypointAgent, Matcher
+from smalti.agents.spot_agent import SpotAgent
 from smalti.building.frame_views import FrameViews
 from smalti.engine.links import map_in_pixels
 from smalti.frame_numbers import FrameNumbers
@@ -109,11 +110,16 @@ def choose_matchers(
         return Matchers(Consultation([dense, Anywhere(dense)]), dense, PIXELS, is_dense=True)
     trials = _trials(project, keypoints, dense, numbers.used)
     by_keypoints, by_pixels = trials.keypoints, trials.dense
+    spots = SpotAgent(frame_views.stars, project.outline)
     if by_pixels is None or not by_pixels.is_better_than(by_keypoints):
-        near = Consultation([keypoints, dense, Anywhere(dense)])
-        far = keypoints if by_pixels is None else Consultation([keypoints, dense])
+        if by_pixels is None:
+            return Matchers(
+                Consultation([keypoints, spots, dense, Anywhere(dense)]), keypoints, KEYPOINTS, known=keypoints
+            )
+        # Of spots on a flat ground, keypoints match a few by luck, and less precisely.
+        near, far = Consultation([spots, keypoints, dense, Anywhere(dense)]), Consultation([spots, keypoints, dense])
         return Matchers(near, far, KEYPOINTS, known=keypoints)
-    near, far = Consultation([dense, keypoints, Anywhere(dense)]), Consultation([dense, keypoints])
+    near, far = Consultation([dense, keypoints, spots, Anywhere(dense)]), Consultation([dense, keypoints])
     return Matchers(near, far, PIXELS, is_dense=True)
 
 

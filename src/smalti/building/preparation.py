@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ from smalti.compiled import cores
 from smalti.errors import InputError, ProjectError, UsageError
 from smalti.frame_numbers import FrameNumbers
 from smalti.frames.pixels import in_gray
-from smalti.frames.quality import FrameMeasure, measure_views, unusable
+from smalti.frames.quality import ENOUGH_SPOTS, FrameMeasure, measure_views, unusable
 from smalti.frames.source import FrameSource
 from smalti.frames.video import VideoSource
 from smalti.geometry.homographies import family_named
@@ -49,6 +49,7 @@ from smalti.project.entries import BETWEEN, FrameEntry, Role, number_usable
 from smalti.project.facts import FieldOfView, Keyframes, Registration, RegistrationFacts, SourceDigests
 from smalti.project.project import Project
 from smalti.records import Answer, Expectation, Pair
+from smalti.registration.constellation import Stars
 from smalti.registration.dense import DenseSettings
 from smalti.registration.keypoints import NO_KEYPOINTS, Keypoints, find_keypoints
 from smalti.rendering.frame_survey import Survey
@@ -69,6 +70,7 @@ class Preparation:
     places: tuple[int, ...]  # of all frames in the sequence, those that are missing counted
     agent: Agent  # the matcher for frames far apart, in source numbers
     by_pixels: DenseAgent  # aligns frames that a person has laid over each other
+    stars_of: Callable[[int], Stars]  # the spots of a frame of the source
     questions: Questions
     chain: Chain
     start: ActiveLoop | PaperLoop
@@ -124,7 +126,18 @@ def prepare(
     start = _begin(project, chain, appearance, numbers, settings, stop_rule, least_part)
     matches_near = matchers.known is not None and chain.raster is None
     by_pixels = DenseAgent(frame_views.prepared, LAID_BY_A_PERSON)
-    return Preparation(tuple(frames), numbers, places, matchers.far, by_pixels, questions, chain, start, matches_near)
+    return Preparation(
+        tuple(frames),
+        numbers,
+        places,
+        matchers.far,
+        by_pixels,
+        frame_views.stars,
+        questions,
+        chain,
+        start,
+        matches_near,
+    )
 
 
 @contextmanager
@@ -347,7 +360,9 @@ def read_frames(
         cache.keep_keypoints(number, NO_KEYPOINTS)
     used = [number for number in measures if number not in reasons]
     counts = {number: len(cache.keypoints(number)) for number in used}
-    bare = [number for number, count in counts.items() if count < FEWEST_KEYPOINTS]
+    bare = [
+        number for number, count in counts.items() if count < FEWEST_KEYPOINTS and measures[number].spots < ENOUGH_SPOTS
+    ]
     rich = sum(count >= USUAL_KEYPOINTS for count in counts.values())
     every = len(measures) if chooser is None else len(used)
     if len(bare) <= MOST_BARE * every or rich >= RICH_SHARE * every:

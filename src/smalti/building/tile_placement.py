@@ -1,4 +1,7 @@
-"""Place the tiles of a raster that no match places: blank ones, and parts that blank ones surround.
+"""Place the tiles of a raster that no match of two tiles places: blank ones, and parts that blank ones surround.
+
+First each is compared with all placed tiles around it at once: two or three points in every strip that it shares with
+one of them are too few to match the two, but together they show where it lies (`_meet`). The others lie on the grid.
 
 The placed tiles determine the grid of the stage: position = origin + place on the line · step + line · step, and an
 offset of every second line, which a stage that goes back and forth has. To this the mean is added by which nearby tiles
@@ -16,10 +19,11 @@ from scipy.spatial import cKDTree
 
 from smalti.building.raster import Raster
 from smalti.building.source_questions import Questions
-from smalti.geometry.homographies import apply_map, normalise, project_points
+from smalti.geometry.homographies import apply_map, invert_homographies, normalise, project_points
 from smalti.geometry.lens import Lens
 from smalti.project.entries import FrameEntry, Placement, Role
 from smalti.records import Expectation, Homographies, Pair, Points
+from smalti.registration.constellation import MEET_PX, Shift, Stars, find_shift
 from smalti.registration.feature_pyramid import tangent_at
 
 NEIGHBOURS = 12
@@ -32,6 +36,13 @@ FEWEST_KEYPOINTS = 10
 """Tiles set aside that have so many are matched with their neighbours."""
 
 BESIDE = ((0, 1), (0, -1), (1, 0), (-1, 0))
+AROUND = (*BESIDE, (1, 1), (1, -1), (-1, 1), (-1, -1))
+
+FEWEST_MET = 3
+"""Spots by which a tile is placed: with fewer, a speck of dust would do."""
+
+SAMPLED = 24
+"""Points a side of a tile by which the share that others cover is measured."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,42 +109,159 @@ class _Grid:
         return np.asarray(weights @ self.deviations[np.atleast_1d(near)[other]] / weights.sum())
 
 
+@dataclass(frozen=True, slots=True)
+class PlacedTiles:
+    """Where all tiles lie, and what places those that no match of two tiles places."""
+
+    placements: list[Placement]
+    by_spots: list[int]  # a few spots that several tiles around show too
+    by_neighbours: list[int]  # the grid of the others alone
+
+
 def place_tiles(
     tiles: Tiles,
     frames: Sequence[FrameEntry],
     placements: Sequence[Placement],
     questions: Questions,
     keypoints_of: Callable[[int], int],
+    stars_of: Callable[[int], Stars],
     lens: Lens,
-) -> tuple[list[Placement], list[int]]:
-    """Return where all tiles lie, and which of them lie where their neighbours say, not their own pixels.
+) -> PlacedTiles:
+    """Return where all tiles lie. `frames` are those that can be shown.
 
-    `frames` are those that can be shown. Tiles that were set aside and have enough keypoints, by `keypoints_of`, are
-    matched with their neighbours.
+    Tiles that were set aside and have enough keypoints, by `keypoints_of`, are matched with their neighbours. Tiles and
+    parts that are still left are placed by their spots, by `stars_of`, beginning with those that have the most placed
+    tiles around; what then still lies nowhere is where the grid has it.
     """
     centre = lens.outline.centre
     largest = [placement for placement in placements if placement.part == 0]
     grid = _Grid.of(tiles, largest, centre) if largest else None
     if grid is None:
-        return list(placements), []
+        return PlacedTiles(list(placements), [], [])
     cell_of = dict(zip([frame.number for frame in frames], tiles.cells([f.number for f in frames]), strict=True))
     expected = {number: grid.predict(number, cell, centre) for number, cell in cell_of.items()}
     found = {placement.number: placement for placement in largest}
-    by_grid: list[int] = []
+    left: list[list[Placement]] = []
     for part in sorted({placement.part for placement in placements} - {0}):
-        for placement in _join([one for one in placements if one.part == part], expected, lens.outline.corners):
-            found[placement.number] = placement
-            by_grid.append(placement.number)
+        left.append(_join([one for one in placements if one.part == part], expected, lens.outline.corners))
+    in_parts = {placement.number for group in left for placement in group}
     matched = dict(found)
     for frame in frames:
-        if frame.number not in found:
+        if frame.number not in found and frame.number not in in_parts:
             placed = None
             if frame.reason and keypoints_of(frame.number) >= FEWEST_KEYPOINTS:
                 placed = _match(tiles, expected[frame.number], matched, questions, grid.scatter_px, lens)
             if placed is None:
-                by_grid.append(frame.number)
-            found[frame.number] = placed or expected[frame.number]
-    return [found[number] for number in sorted(found)], sorted(by_grid)
+                left.append([expected[frame.number]])
+            else:
+                found[frame.number] = placed
+    by_spots = _Meeting(tiles, stars_of, grid.scatter_px, lens, found).place(left)
+    by_grid = [placement for group in left for placement in group if placement.number not in found]
+    found |= {placement.number: placement for placement in by_grid}
+    return PlacedTiles(
+        [found[number] for number in sorted(found)], by_spots, sorted(placement.number for placement in by_grid)
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Meeting:
+    """Places tiles by the spots that they share with all placed tiles around."""
+
+    tiles: Tiles
+    stars_of: Callable[[int], Stars]
+    scatter_px: float
+    lens: Lens
+    found: dict[int, Placement]
+
+    def place(self, groups: Sequence[Sequence[Placement]]) -> list[int]:
+        """Add the groups of tiles that can be placed to those found, and return their numbers."""
+        left = [group for group in groups if any(len(self.stars_of(one.number)) >= FEWEST_MET for one in group)]
+        number_at = {self.tiles.places[one.number]: one.number for group in left for one in group}
+        number_at |= {self.tiles.places[number]: number for number in self.found}
+        beside = {one.number: self._around(one.number, number_at) for group in left for one in group}
+        tried: dict[int, int] = {}
+        placed: list[int] = []
+        while True:
+            # A tile is tried again when more tiles around it have a place.
+            known = [sum(other in self.found for one in group for other in beside[one.number]) for group in left]
+            waiting = [
+                n for n, group in enumerate(left) if group[0].number not in self.found and known[n] > tried.get(n, 0)
+            ]
+            if not waiting:
+                return sorted(placed)
+            n = max(waiting, key=lambda n: (len(left[n]), known[n], -n))
+            tried[n] = known[n]
+            moved = self._move(left[n], beside)
+            self.found.update({one.number: one for one in moved})
+            placed += [one.number for one in moved]
+
+    def _around(self, number: int, number_at: dict[int, int]) -> list[int]:
+        line, along = self.tiles.raster.cell(self.tiles.places[number])
+        inside = [
+            (line + down, along + right)
+            for down, right in AROUND
+            if line + down >= 0 and 0 <= along + right < self.tiles.raster.length
+        ]
+        places = [self.tiles.raster.place(*cell) for cell in inside]
+        return [number_at[place] for place in places if place in number_at]
+
+    def _move(self, group: Sequence[Placement], beside: dict[int, list[int]]) -> list[Placement]:
+        """Return the tiles of a group, moved together to where the spots of one of them meet those around."""
+        best: tuple[Placement, Shift] | None = None
+        for one in group:
+            around = [self.found[number] for number in beside[one.number] if number in self.found]
+            shift = self._meet(one, around) if around else None
+            if shift is not None and (best is None or shift.by_chance < best[1].by_chance):
+                best = one, shift
+        if best is None:
+            return []
+        one, shift = best
+        centre = self.lens.outline.centre
+        move: Homographies = np.eye(3)
+        move[:2, 2] = apply_map(one.final, (centre + shift.offset)[None])[0] - apply_map(one.final, centre[None])[0]
+        sigma_px = float(
+            np.hypot(min(self.found[n].sigma_px for n in beside[one.number] if n in self.found), shift.sigma_px)
+        )
+        return [
+            replace(each, chain=normalise(move @ each.chain), final=normalise(move @ each.final), sigma_px=sigma_px)
+            for each in group
+        ]
+
+    def _meet(self, one: Placement, around: Sequence[Placement]) -> Shift | None:
+        """Return by how much a tile lies off, in its own pixels, by the spots of the tiles around."""
+        width, height = self.lens.outline.width, self.lens.outline.height
+        side = (np.arange(SAMPLED) + 0.5) / SAMPLED
+        sampled: Points = np.stack(np.meshgrid(side * width, side * height), axis=-1).reshape(-1, 2) - 0.5
+        reach = FARTHEST_DEVIATION * np.sqrt(2.0) * self.scatter_px + 1.0
+        own = self.stars_of(one.number)
+        own_at = self.lens.undistort(own.points)
+        covered, near = np.zeros(len(sampled), dtype=bool), np.zeros(len(own), dtype=bool)
+        there: list[Stars] = []
+        for other in around:
+            one_from_other = invert_homographies(one.final) @ other.final
+            other_from_one = invert_homographies(one_from_other)
+            covered |= self.lens.outline.contains(apply_map(other_from_one, sampled))
+            near |= _contains(apply_map(other_from_one, own_at), width, height, reach)
+            stars = self.stars_of(other.number)
+            at = apply_map(one_from_other, self.lens.undistort(stars.points))
+            inside = _contains(at, width, height, reach)
+            there.append(Stars(at[inside], stars.strengths[inside], stars.sigmas[inside]))
+        # What two of them show counts once.
+        theirs = Stars.of(
+            np.concatenate([stars.points for stars in there]),
+            np.concatenate([stars.strengths for stars in there]),
+            np.concatenate([stars.sigmas for stars in there]),
+            2 * MEET_PX,
+        )
+        ours = Stars(own_at[near], own.strengths[near], own.sigmas[near])
+        share = max(float(np.mean(covered)), 1.0 / len(sampled))
+        shift = find_shift(theirs, ours, width, height, (np.zeros(2), reach), share)
+        return shift if shift is not None and len(shift) >= FEWEST_MET else None
+
+
+def _contains(points: Points, width: float, height: float, margin: float) -> NDArray[np.bool_]:
+    """Tell which points (n, 2) lie in a frame or at most `margin` beside it."""
+    return np.asarray(((points > -margin - 0.5) & (points < [width + margin - 0.5, height + margin - 0.5])).all(axis=1))
 
 
 def _rows(cells: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ from smalti.frames.pixels import Region, edge_of, grow, label_parts, shrink
 _WHITE = slice(240, 256)
 _BRIGHT_PERCENTILE = 97
 _ABOVE_BRIGHT = 30
+_LIT = 50  # a lit scene is brighter: only light that falls on it is reflected
 _NONE = 256
 
 # Towards white, the scene has ever fewer pixels, and highlights have many: few pixels lie between the two.
@@ -49,6 +50,8 @@ class Highlights:
         bright = np.array([np.percentile(sample, _BRIGHT_PERCENTILE) if sample.size else 0.0 for sample in samples])
         usual = float(np.median(bright))
         lowest = round(usual) + _ABOVE_BRIGHT
+        if usual < _LIT:
+            return cls(_NONE)  # points that glow in the dark are the scene
         if lowest + _GAP > _WHITE.start:
             return cls(_NONE)  # the scene itself is as bright
         # A hazy frame would fill the gap.

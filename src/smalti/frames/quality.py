@@ -13,11 +13,25 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FrameMeasure", "measure", "measure_frames", "measure_views", "unusable"]
+from smalti.frames.spots import find_spots
+
+__all__ = ["BLANK", "ENOUGH_SPOTS", "FrameMeasure", "measure", "measure_frames", "measure_views", "unusable"]
 
 _BLACK_BELOW = 20
 _WHITE_ABOVE = 245
 _LEAST_SPREAD = 6.0
+
+BLANK = ("black", "white (overexposed)", "no contrast")
+"""Reasons of frames in which nothing stands out from the noise: they cannot be registered in any way."""
+
+ENOUGH_SPOTS = 20
+"""Spots that stand out from a flat ground: with so many a frame can be registered, however dark or plain it is."""
+
+# Spots on rougher ground are detail of a texture, such as a haze leaves.
+_LARGEST_ROUGHNESS = 2.5
+
+# Gray levels between the quartiles of a frame with a flat ground, at most: only in such frames spots are looked for.
+_FLAT = 24
 
 # In real sequences, sharpness falls to a quarter of the neighbours' as the scene changes. An image smeared over a
 # twentieth of its width falls below a twelfth.
@@ -58,16 +72,21 @@ def unusable(measures: Sequence[FrameMeasure]) -> dict[int, str]:
             original = index
         if measured.visible < _LEAST_VISIBLE * usual_visible:
             reasons[index] = f"hidden ({_percent(measured.visible, usual_visible)} of the usual field can be seen)"
-        elif measured.bright < _BLACK_BELOW:
-            reasons[index] = "black"
-        elif measured.dark > _WHITE_ABOVE:
-            reasons[index] = "white (overexposed)"
-        elif measured.bright - measured.dark < _LEAST_SPREAD:
-            reasons[index] = "no contrast"
+        elif measured.is_blank:
+            reasons[index] = _say_blank(measured)
         elif measured.is_repeat:
             reasons[index] = f"frozen (repeats frame {original})"
     # A reason from the neighbours is more specific than one from the sequence, so it takes precedence.
     return dict(sorted({**_find_smooth(measures), **_find_blurred(measures, reasons), **reasons}.items()))
+
+
+def _say_blank(measured: FrameMeasure) -> str:
+    if measured.spots:
+        return f"nearly empty ({measured.spots} {'spot stands' if measured.spots == 1 else 'spots stand'} out)"
+    black, white, plain = BLANK
+    if measured.bright < _BLACK_BELOW:
+        return black
+    return white if measured.dark > _WHITE_ABOVE else plain
 
 
 def _find_smooth(measures: Sequence[FrameMeasure]) -> dict[int, str]:
@@ -76,7 +95,7 @@ def _find_smooth(measures: Sequence[FrameMeasure]) -> dict[int, str]:
     return {
         index: f"almost no detail ({_percent(measured.texture, usual)} of the usual texture)"
         for index, measured in enumerate(measures)
-        if measured.texture < _LEAST_TEXTURE * usual
+        if measured.texture < _LEAST_TEXTURE * usual and measured.spots < ENOUGH_SPOTS
     }
 
 
@@ -91,7 +110,7 @@ def _find_blurred(measures: Sequence[FrameMeasure], others: dict[int, str]) -> d
             continue
         sharpness = measures[index].sharpness / np.median([other.sharpness for other in neighbours])
         detail = measures[index].detail / np.median([other.detail for other in neighbours])
-        if sharpness < _BLUR_SHARPNESS and detail < _BLUR_DETAIL:
+        if sharpness < _BLUR_SHARPNESS and detail < _BLUR_DETAIL and measures[index].spots < ENOUGH_SPOTS:
             reasons[index] = f"too blurred (sharpness {_percent(float(sharpness))} of its neighbours')"
     return reasons
 
@@ -112,7 +131,8 @@ class FrameMeasure:
     mean squared gradient. `detail` is its ratio to the variance, which falls with blur but not in a duller scene.
     `texture` is the standard deviation of the brightness about its local mean, as a share of it. `visible` is the share
     of the frame inside the mask. `change` is how far the scene seems to have moved since the previous frame, in pixels
-    of the reduced image, infinite if there is none. `largest_change` is that of the tile with the most change.
+    of the reduced image, infinite if there is none. `largest_change` is that of the tile with the most change. `spots`
+    is how many points stand out from a flat ground; 0 if there is none.
     """
 
     brightness: float
@@ -125,11 +145,13 @@ class FrameMeasure:
     visible: float
     change: float
     largest_change: float
+    spots: int = 0
 
     @property
     def is_blank(self) -> bool:
-        """Whether the frame shows nothing, whatever the others show."""
-        return self.bright < _BLACK_BELOW or self.dark > _WHITE_ABOVE or self.bright - self.dark < _LEAST_SPREAD
+        """Whether the frame shows nothing, whatever the others show: neither contrast nor spots."""
+        plain = self.bright < _BLACK_BELOW or self.dark > _WHITE_ABOVE or self.bright - self.dark < _LEAST_SPREAD
+        return plain and self.spots < ENOUGH_SPOTS
 
     @property
     def is_repeat(self) -> bool:
@@ -179,7 +201,9 @@ def _measure(
     levels = np.arange(256)
     mean = float(counts @ levels) / total
     variance = float(counts @ (levels - mean) ** 2) / total
-    dark, bright = np.searchsorted(np.cumsum(counts), (0.01 * total, 0.99 * total))
+    dark, lower, upper, bright = np.searchsorted(
+        np.cumsum(counts), (0.01 * total, 0.25 * total, 0.75 * total, 0.99 * total)
+    )
     squared = _squared_gradient(image)
     sharpness = float(squared[inside].mean())
     change = largest = math.inf
@@ -196,7 +220,13 @@ def _measure(
         visible=total / image.size,
         change=change,
         largest_change=largest,
+        spots=_count_spots(image, inside) if upper - lower < _FLAT else 0,
     )
+
+
+def _count_spots(image: NDArray[np.uint8], inside: NDArray[np.bool_]) -> int:
+    found = find_spots(image, inside)
+    return len(found) if found.roughness < _LARGEST_ROUGHNESS else 0
 
 
 def _measure_texture(image: NDArray[np.uint8], inside: NDArray[np.bool_]) -> float:

@@ -202,6 +202,7 @@ class Outcome(Fact):
     worth_going_on: bool | None
     raster: RasterShape | None = None  # None if the frames are none
     by_neighbours: tuple[Number, ...] = ()  # tiles that lie where the raster has them, because nothing matches them
+    by_spots: tuple[Number, ...] = ()  # tiles that a few spots place, which several tiles around show too
 
 
 F = TypeVar("F", bound=Fact)

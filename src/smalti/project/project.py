@@ -51,6 +51,7 @@ from smalti.project.people import PersonMeasure, errors_of_all, measure_people
 from smalti.project.project_info import ChainCounts, FrameCounts, LensNumbers, ProjectInfo, count_joined
 from smalti.project.project_lock import ProjectLock, make_folder
 from smalti.project.shown_frames import fill_gaps
+from smalti.project.unplaced_frames import UnplacedFrame, what_to_try
 from smalti.records import Verdict
 from smalti.registration.camera_tracking import Track
 from smalti.rendering.frame_survey import Survey
@@ -316,6 +317,16 @@ class Project:
         return len({placement.part for placement in self.placements})
 
     @property
+    def unplaced(self) -> tuple[UnplacedFrame, ...]:
+        """The frames that lie on no mosaic, each with what to try; of those between keyframes, none."""
+        frames = self.frames
+        return tuple(
+            UnplacedFrame(number, frames[number].label, reason, what_to_try(reason))
+            for number, reason in self.not_placed.items()
+            if not frames[number].is_between
+        )
+
+    @property
     def is_writable(self) -> bool:
         """Whether files can be written in the folder; on read-only media they cannot."""
         return is_writable(self.folder / FILE_NAME)
@@ -452,6 +463,7 @@ class Project:
             info,
             frames=replace(info.frames, by_neighbours=len(outcome.by_neighbours)),
             raster=outcome.raster,
+            unplaced=self.unplaced,
             predicted_error_px=outcome.predicted_error_px,
             error_bound_px=outcome.error_bound_px,
             ahead_px=outcome.ahead_px,

@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from smalti.project.facts import Noise, RasterShape
 from smalti.project.people import LeftOutErrors, PersonMeasure
+from smalti.project.unplaced_frames import UnplacedFrame
 from smalti.records import Pair
 
 
@@ -64,6 +65,7 @@ class ProjectInfo:
     lens: LensNumbers | None
     registered_by: str | None
     raster: RasterShape | None = None
+    unplaced: tuple[UnplacedFrame, ...] = ()  # the frames that lie on no mosaic, why, and what to try
     predicted_error_px: float | None = None
     error_bound_px: float | None = None
     ahead_px: dict[str, float] | None = None

@@ -55,7 +55,8 @@ class Uncertainty:
             # Haralick's covariance of the centres is kept; what is known of other points is not.
             return cls(part, relative_to, {n: _constant(one.sigma_px) for n, one in placed.items()}, project.lens)
         by_neighbours = set(project.outcome.by_neighbours)
-        if relative_to in by_neighbours:
+        by_spots = set(project.outcome.by_spots)
+        if relative_to in by_neighbours | by_spots:
             raise ProjectError(
                 f"{project.folder}: no match places frame {relative_to}, it lies where its neighbours say; name another"
             )
@@ -72,7 +73,7 @@ class Uncertainty:
         )
         spread = {
             number: _constant(placed[number].sigma_px)
-            if number in by_neighbours
+            if number in by_neighbours or number in by_spots
             else forms[numbers.in_engine(beside.get(number, number))]
             for number in sorted(placed)
         }

@@ -16,6 +16,7 @@ from smalti.project.entries import AnswerEntry, FrameEntry, History, LinkEntry, 
 from smalti.project.facts import Keyframes, LeftOutPlaces, Outcome, SourceFacts
 from smalti.project.people import LeftOutErrors, PersonMeasure, errors_of_all
 from smalti.project.project import Project
+from smalti.project.unplaced_frames import UnplacedFrame
 from smalti.records import Homographies, Pair, Points
 
 
@@ -57,6 +58,7 @@ class Findings:
     frames: tuple[FrameEntry, ...]
     placements: Mapping[int, Placement]  # in the order of the frames
     not_placed: Mapping[int, str]
+    unplaced: tuple[UnplacedFrame, ...]  # the same without those between keyframes, with what to try
     unconfirmed: frozenset[int]  # frames that a single match joins to most of their mosaic
     keyframes: Keyframes | None  # None if all frames are used
     tracks_px: tuple[float, ...]  # the uncertainty of every track
@@ -86,6 +88,7 @@ class Findings:
             frames=frames,
             placements={placement.number: placement for placement in placements},
             not_placed=project.not_placed,
+            unplaced=project.unplaced,
             unconfirmed=frozenset(project.unconfirmed),
             keyframes=project.store.fact(Keyframes) if any(frame.is_between for frame in frames) else None,
             tracks_px=tuple(track.sigma_px for _, track in project.tracks.values()),

@@ -148,13 +148,14 @@ UNMATCHED = "no match joins it to the others"
 UNCONFIRMED = "a single match joins them to the others, and no other match confirms it"
 
 
-def draw_placements(findings: Findings) -> Markup:
-    """Return the section of frames; those that lie nowhere come first."""
+def draw_placements(findings: Findings, thumbnails: Mapping[int, str]) -> Markup:
+    """Return the section of frames; those that lie nowhere come first, with their pictures as far as there are some."""
     by_neighbours = {number: findings.frames[number].reason or UNMATCHED for number in findings.outcome.by_neighbours}
+    by_spots = {number: findings.frames[number].reason or UNMATCHED for number in findings.outcome.by_spots}
     aside = {
         frame.number: frame.reason
         for frame in findings.frames
-        if frame.is_set_aside and frame.number in findings.placements and frame.number not in by_neighbours
+        if frame.is_set_aside and frame.number in findings.placements and frame.number not in by_neighbours | by_spots
     }
     shown = [frame for frame in findings.frames if not frame.is_between]
     rows = (_row(findings, frame) for frame in shown)
@@ -162,12 +163,41 @@ def draw_placements(findings: Findings) -> Markup:
         "section",
         element("h2", "Frames"),
         _draw_keyframes(findings),
-        _list_reasons("Not placed", findings.not_placed),
+        _draw_unplaced(findings, thumbnails),
         _list_reasons("Placed by their neighbours in the raster, not by their own pixels", by_neighbours),
+        _list_reasons("Placed by a few spots that they share with the tiles around", by_spots),
         _list_reasons("Set aside at first, placed next to a neighbour at the end", aside),
         _list_reasons("Not confirmed", dict.fromkeys(findings.unconfirmed, UNCONFIRMED)),
         fold_table("frame", "Where each frame lies", COLUMNS, rows, len(shown), "transforms.json"),
         id="frames",
+    )
+
+
+def _draw_unplaced(findings: Findings, thumbnails: Mapping[int, str]) -> Markup:
+    """Return the frames that lie on no mosaic: all of them by their reasons, and pictures with what to try."""
+    listed = _list_reasons("Not placed", findings.not_placed)
+    figures = [
+        element(
+            "figure",
+            element("img", src=thumbnails[one.frame], alt=f"frame {findings.label(one.frame)}", loading="lazy"),
+            element(
+                "figcaption",
+                element("strong", findings.label(one.frame)),
+                f": {one.reason}. ",
+                element("span", f"{one.try_this[0].upper()}{one.try_this[1:]}.", class_="advice"),
+            ),
+        )
+        for one in findings.unplaced
+        if one.frame in thumbnails
+    ]
+    if not figures:
+        return listed
+    left = len(findings.unplaced) - len(figures)
+    rest = f"{count(left, 'more frame is', 'more frames are')} not pictured; smalti info --json lists all of them."
+    return join(
+        listed,
+        element("div", *figures, class_="thumbnails"),
+        element("p", rest, class_="quiet") if left else Markup(),
     )
 
 

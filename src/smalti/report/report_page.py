@@ -19,7 +19,7 @@ from smalti.report.masks_section import draw_masks
 from smalti.report.mosaic_section import draw_header, draw_mosaics, make_views
 from smalti.report.people_section import draw_people
 from smalti.report.question_sections import draw_questions
-from smalti.report.report_pictures import View
+from smalti.report.report_pictures import MOST_THUMBNAILS, View, make_thumbnails
 
 # The browser itself refuses whatever the page would fetch.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
@@ -36,7 +36,9 @@ def write_report(project: Project, path: Path, *, mosaics: Sequence[Path], views
     header = draw_header(findings, path, project.folder, mosaics)
     people = draw_people(findings)
     masks = draw_masks(project, findings)
-    sections = [draw_questions(findings), people, draw_placements(findings), masks, draw_background(findings)]
+    pictured = [one.frame for one in findings.unplaced[:MOST_THUMBNAILS]]
+    frames = draw_placements(findings, make_thumbnails(project.source, pictured) if pictured else {})
+    sections = [draw_questions(findings), people, frames, masks, draw_background(findings)]
     own = {"people": "People"} if people else {}
     masked = {"masked": "Masks"} if masks else {}
     links = {"asked": "Questions", **own, "frames": "Frames", **masked, "made": "How it was made"}

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from smalti.errors import InputError
+from smalti.frames.source import FrameSource
 from smalti.project.uncertainty import Uncertainty
 from smalti.rendering.canvas import Canvas
 from smalti.rendering.mosaic_overview import MosaicOverview
@@ -268,3 +270,29 @@ def encode_preview(image: NDArray[np.uint8], most_bytes: int) -> str:
                 return "data:image/webp;base64," + base64.b64encode(packed.getvalue()).decode()
         width, height = (max(1, int(SHRINK * side)) for side in picture.size)
         picture = picture.resize((width, height), Image.Resampling.BOX)
+
+
+MOST_THUMBNAILS = 200
+THUMBNAIL_SIDE, THUMBNAIL_BYTES = 128, 2_500
+"""Of frames that lie on no mosaic: how many are shown, and the pixels and bytes of each."""
+
+
+def make_thumbnails(source: FrameSource, numbers: Sequence[int]) -> dict[int, str]:
+    """Return small pictures of frames as addresses; frames that cannot be decoded have none."""
+    found: dict[int, str] = {}
+    for number in numbers:
+        try:
+            image = source.read(number)
+        except InputError:
+            continue
+        scale = THUMBNAIL_SIDE / max(image.shape[:2])
+        size = (max(1, round(scale * image.shape[1])), max(1, round(scale * image.shape[0])))
+        small = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+        found[number] = encode_preview(_stretch(small), THUMBNAIL_BYTES)
+    return found
+
+
+def _stretch(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Brighten a dark picture: what is in it can be seen then."""
+    brightest = float(image.max())
+    return np.asarray(np.rint(image * (255.0 / brightest)), dtype=np.uint8) if 0.0 < brightest < 255.0 else image

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -49,8 +50,8 @@ GRID_POINTS = 25
 
 
 @dataclass(frozen=True, eq=False)
-class MicroscopeRaster(RenderedFrames):
-    """A raster of columns × rows tiles."""
+class StageRaster(RenderedFrames):
+    """Columns × rows tiles that a stage takes line by line, whatever they show."""
 
     columns: int
     rows: int
@@ -58,17 +59,14 @@ class MicroscopeRaster(RenderedFrames):
     overlap: float = 0.12  # of a tile's side, by the stage's plan
     stage_px: float = 3.0  # standard deviation of each coordinate's error, cut off at three
     camera_degrees: float = 0.3  # the camera's turn against the stage
-    blank: float = 1 / 3  # share of the tiles without specimen
     order: Order = "snake"
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.columns < 1 or self.rows < 1 or self.side < 64:
             raise UsageError(f"a raster of {self.columns} × {self.rows} tiles of {self.side} px: give more")
-        if not 0 < self.overlap < 1 or not 0 <= self.blank < 0.9:
-            raise UsageError(
-                f"a raster with overlap {self.overlap}, {self.blank} blank: give fractions below 1 and 0.9"
-            )
+        if not 0 < self.overlap < 1:
+            raise UsageError(f"a raster with overlap {self.overlap}: give a fraction below 1")
 
     def __len__(self) -> int:
         return self.columns * self.rows
@@ -82,6 +80,11 @@ class MicroscopeRaster(RenderedFrames):
     def height(self) -> int:
         """Height of a tile in pixels."""
         return self.side
+
+    @property
+    @abstractmethod
+    def is_blank(self) -> NDArray[np.bool_]:
+        """(N,): which tiles show no specimen at all."""
 
     @cached_property
     def cells(self) -> NDArray[np.int64]:
@@ -107,6 +110,18 @@ class MicroscopeRaster(RenderedFrames):
     def step_px(self) -> float:
         """Distance of neighbouring tiles by the stage's plan."""
         return self.side * (1 - self.overlap)
+
+
+@dataclass(frozen=True, eq=False)
+class MicroscopeRaster(StageRaster):
+    """Tiles of a stained specimen on a bright slide."""
+
+    blank: float = 1 / 3  # share of the tiles without specimen
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.blank < 0.9:
+            raise UsageError(f"a raster of which {self.blank} is blank: give a fraction below 0.9")
 
     @cached_property
     def is_blank(self) -> NDArray[np.bool_]:
@@ -148,7 +163,7 @@ class MicroscopeRaster(RenderedFrames):
         return float(ordered[count - 1]) if count else float(ordered[0]) - 1.0
 
 
-def write_raster(raster: MicroscopeRaster, folder: str | Path, extension: str = ".jpg") -> Path:
+def write_raster(raster: StageRaster, folder: str | Path, extension: str = ".jpg") -> Path:
     """Write the tiles to `folder/tiles`, and beside them `truth.npy` and `truth.csv`; return the tiles' folder.
 
     `truth.npy` is mosaic_from_frame (N, 3, 3). `truth.csv` has a line a tile: file, column, row, x and y of its first
@@ -185,7 +200,7 @@ def _paint(
                 stain = 1.0
                 for octave in range(len(OCTAVES)):
                     cell, strength = OCTAVES[octave]
-                    stain += strength * _noise(x / cell, y / cell, seed + 17 * octave)
+                    stain += strength * smooth_noise(x / cell, y / cell, seed + 17 * octave)
                 stain += 0.9 * _nuclei(x, y, seed)
                 grey -= STAIN * max(stain, 0.15) * depth * depth * (3.0 - 2.0 * depth)
             view[v, u] = max(grey, 12.0)
@@ -201,7 +216,7 @@ def _depths(x: float, y: float, specimen: NDArray[np.float64], seed: int) -> tup
             continue  # too far away to matter, and most holes are
         size = min(specimen[k, 2], specimen[k, 3])
         # All borders are wavy.
-        away = math.hypot(along_x, along_y) + 0.12 * _noise(along_x * 2.5 + 7.0 * k, along_y * 2.5, seed + 101)
+        away = math.hypot(along_x, along_y) + 0.12 * smooth_noise(along_x * 2.5 + 7.0 * k, along_y * 2.5, seed + 101)
         if k == 0:
             outer = size * (1.0 - away)
         else:
@@ -230,33 +245,33 @@ def _nuclei(x: float, y: float, seed: int) -> float:
     darkness = 0.0
     for j in range(row - 1, row + 2):
         for i in range(column - 1, column + 2):
-            apart_x = x - (i + _chance(i, j, seed + 201)) * NUCLEI_APART
-            apart_y = y - (j + _chance(i, j, seed + 202)) * NUCLEI_APART
-            radius = NUCLEUS[0] + (NUCLEUS[1] - NUCLEUS[0]) * _chance(i, j, seed + 203)
+            apart_x = x - (i + hash_chance(i, j, seed + 201)) * NUCLEI_APART
+            apart_y = y - (j + hash_chance(i, j, seed + 202)) * NUCLEI_APART
+            radius = NUCLEUS[0] + (NUCLEUS[1] - NUCLEUS[0]) * hash_chance(i, j, seed + 203)
             # Nuclei are oblong, each along its own direction.
-            angle = math.pi * _chance(i, j, seed + 204)
+            angle = math.pi * hash_chance(i, j, seed + 204)
             along = apart_x * math.cos(angle) + apart_y * math.sin(angle)
             across = apart_y * math.cos(angle) - apart_x * math.sin(angle)
             near = 1.0 - (along / (1.3 * radius)) ** 2 - (across / radius) ** 2
             if near > 0:
-                darkness = max(darkness, near * near * (0.5 + 0.5 * _chance(i, j, seed + 205)))
+                darkness = max(darkness, near * near * (0.5 + 0.5 * hash_chance(i, j, seed + 205)))
     return darkness
 
 
 @compiled
-def _noise(x: float, y: float, seed: int) -> float:
+def smooth_noise(x: float, y: float, seed: int) -> float:
     """Return smooth noise between -1 and 1 with cells of size 1."""
     column, row = math.floor(x), math.floor(y)
     u, v = x - column, y - row
     # The fifth degree has no steps of the second derivative.
     u, v = u * u * u * (u * (u * 6 - 15) + 10), v * v * v * (v * (v * 6 - 15) + 10)
-    top = (1 - u) * _chance(column, row, seed) + u * _chance(column + 1, row, seed)
-    bottom = (1 - u) * _chance(column, row + 1, seed) + u * _chance(column + 1, row + 1, seed)
+    top = (1 - u) * hash_chance(column, row, seed) + u * hash_chance(column + 1, row, seed)
+    bottom = (1 - u) * hash_chance(column, row + 1, seed) + u * hash_chance(column + 1, row + 1, seed)
     return 2 * ((1 - v) * top + v * bottom) - 1
 
 
 @compiled
-def _chance(i: int, j: int, seed: int) -> float:
+def hash_chance(i: int, j: int, seed: int) -> float:
     """Return a number between 0 and 1 that depends on whole numbers alone (the finaliser of splitmix64)."""
     mixed = np.uint64(i) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(j) * np.uint64(0xC2B2AE3D27D4EB4F)
     mixed += np.uint64(seed) * np.uint64(0x165667B19E3779F9)
