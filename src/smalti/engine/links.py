@@ -67,6 +67,7 @@ class Link:
     lens_j: NDArray[np.float64]
     by_lens: NDArray[np.float64]  # (8, 2): derivatives of R e by the lens' coefficients
     lens_at: NDArray[np.float64]  # (2,): the change of the lens at which the link was fitted
+    method: str = ""  # the registration method that found the landmarks; empty if unknown
 
     @cached_property
     def rank(self) -> int:
@@ -118,6 +119,7 @@ def fit_link(
         lens_j,
         np.zeros((ENTRIES, COEFFICIENTS)),
         np.zeros(COEFFICIENTS),
+        landmarks.method,
     )
     fitted = _fit(link, family, _first_map(link, family) if near is None else near)
     if np.linalg.det(linear_part(fitted.i_from_j)) <= 0 or not np.isfinite(fitted.root).all():
