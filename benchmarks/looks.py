@@ -37,7 +37,7 @@ from sets import DATA
 from smalti.appearance.keypoint_likeness import FALL, LARGEST, likeness_of
 from smalti.appearance.patch_words import SAMPLED_FRAMES, View, describe_patches, grid_signatures
 from smalti.appearance.visual_words import learn_words, signatures_of
-from smalti.building.matcher_choice import FrameViews
+from smalti.building.frame_views import FrameViews
 from smalti.frames.pixels import in_gray
 from smalti.frames.source import open_source
 from smalti.frames.source_settings import SourceSettings
@@ -156,7 +156,9 @@ def real_set(name: str, numbered: int, every: int) -> LookedAt:
     with open_source(location, SourceSettings(every=numbered)) as source:
         numbers = np.arange(0, len(source), every)
         frame_views = FrameViews(source, "auto")
-        views = [(in_gray(image), frame_views.mask(image)) for _, image in source.read_many(numbers.tolist())]
+        views = [
+            (in_gray(image), frame_views.mask(number, image)) for number, image in source.read_many(numbers.tolist())
+        ]
         maps = maps_by_landmarks(name, len(source))
         shared = shares(lambda i, j: maps[i].get(j), len(source), source.width, source.height)
     return LookedAt(views, shared[np.ix_(numbers, numbers)])

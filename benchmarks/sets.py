@@ -5,6 +5,7 @@ A synthetic set is named by its kind and the number of its frames. It is written
 - `flight:7500`: a video of 25 frames a second, 640 × 480, that crosses itself; maps are homographies.
 - `survey:1500`: photographs in strips to and fro, 60 % of a frame shared along a strip and 30 % between strips.
 - `raster:2000`: tiles of a microscope in a snake, 12 % shared, a third blank. `rows:2000`: each row from the left.
+- `scope:600`: an endoscope that comes back, over tissue of low contrast: the matcher often fails.
 - `ahead:150`: photographs straight ahead, each overlaps its neighbours alone. `onward:150`: an endoscope that moves on.
   They have no loops.
 """
@@ -22,7 +23,7 @@ import numpy as np
 
 from smalti.errors import UsageError
 from smalti_lab.endoscopy.endoscope_sequence import EndoscopeSequence
-from smalti_lab.endoscopy.endoscope_settings import EndoscopeSettings, Hand, Tissue
+from smalti_lab.endoscopy.endoscope_settings import Camera, EndoscopeSettings, Hand, Tissue
 from smalti_lab.synthetic.aerial_sequences import AerialSequence, fly_about, fly_ahead, survey
 from smalti_lab.synthetic.microscope_tiles import MicroscopeRaster, Order
 from smalti_lab.synthetic.scene import procedural_scene
@@ -82,7 +83,7 @@ def find_set(name: str, folder: Path) -> FrameSet:
         video if video.exists() else own / "frames",
         truth=own / "truth.npy",
         blank=blank if blank.exists() else None,
-        margin=ENDOSCOPE_MARGIN if kind == "onward" else 0.0,
+        margin=ENDOSCOPE_MARGIN if kind in ("onward", "scope") else 0.0,
     )
 
 
@@ -118,6 +119,21 @@ def write_endoscope(frames: int, folder: Path) -> None:
     np.save(folder / "truth.npy", sequence.motion.plane_from_frame)
 
 
+def write_returning_endoscope(frames: int, folder: Path) -> None:
+    """Write a scope that comes back over tissue of low contrast, as in `doubtful.py`, but that does not deform."""
+    settings = EndoscopeSettings(
+        frames=frames,
+        width=240,
+        height=240,
+        tissue=Tissue(contrast=5.5, deformation_px=0),
+        camera=Camera(noise=4.0),
+        hand=Hand(slowest_px=6.0, fastest_px=18.0),
+    )
+    sequence = EndoscopeSequence(procedural_scene(2400, 2400, seed=3), settings, seed=2)
+    write_frames(sequence, folder / "frames", ".png")
+    np.save(folder / "truth.npy", sequence.motion.plane_from_frame)
+
+
 KINDS: dict[str, Callable[[int, Path], None]] = {
     "flight": write_flight,
     "survey": lambda frames, folder: write_photographs(survey(frames), folder),
@@ -125,4 +141,5 @@ KINDS: dict[str, Callable[[int, Path], None]] = {
     "rows": lambda frames, folder: write_raster(frames, folder, "rows"),
     "ahead": lambda frames, folder: write_photographs(fly_ahead(frames), folder),
     "onward": write_endoscope,
+    "scope": write_returning_endoscope,
 }

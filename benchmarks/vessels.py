@@ -26,9 +26,9 @@ from scipy.ndimage import gaussian_filter
 
 from smalti.engine.links import fit_link
 from smalti.frames.pixels import in_gray
-from smalti.geometry.homographies import SIMILARITY, Homographies, apply_map
+from smalti.geometry.homographies import SIMILARITY, apply_map
 from smalti.geometry.linear_maps import AFFINE, square
-from smalti.records import Landmarks, Pair, Points
+from smalti.records import Homographies, Landmarks, Pair, Points
 from smalti.registration.curves import CurveMatch, match_vessels
 from smalti.registration.snapping import snap
 from smalti.registration.vessels import resample, trace_vessel

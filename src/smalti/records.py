@@ -55,7 +55,8 @@ class Landmarks:
     """Points that show the same scene in two frames: row k of one belongs to row k of the other, x before y.
 
     `sigma` is the standard deviation, in pixels, of the noise on each coordinate of `points_i`: one number for the
-    pair, or one per landmark. The points of j count as exact.
+    pair, or one per landmark. The points of j count as exact. `method` is the registration method that found them;
+    empty if it is not known, or if a person gave them.
 
     A landmark on a curve has a direction `along` it, a unit vector in frame i: there are no corners on a vessel, so it
     says where the curve is across this direction, and nothing about the position along it. All other landmarks have
@@ -67,6 +68,7 @@ class Landmarks:
     points_j: Points
     sigma: float | NDArray[np.float64] = 1.0
     along: NDArray[np.float64] | None = None  # (n, 2); None: no landmark is on a curve
+    method: str = ""
 
     def __post_init__(self) -> None:
         for name, given in (("points_i", self.points_i), ("points_j", self.points_j)):
@@ -116,7 +118,7 @@ class Landmarks:
 
     def of_pair(self, pair: Pair) -> Landmarks:
         """Return the same landmarks under other numbers of the two frames, in the same order."""
-        return Landmarks(pair, self.points_i, self.points_j, self.sigma, self.along)
+        return Landmarks(pair, self.points_i, self.points_j, self.sigma, self.along, self.method)
 
     def without_along(self, off: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the part of offsets (n, 2) in frame i that the landmarks tell: of curves, that across them."""
@@ -173,13 +175,17 @@ class Author(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """An agent's answer about a pair; a yes has landmarks, and any answer may have a reason in words."""
+    """An agent's answer about a pair; a yes has landmarks, and any answer may have a reason in words.
+
+    `failed` are the registration methods that were tried and found no map, in that order.
+    """
 
     pair: Pair
     verdict: Verdict
     landmarks: Landmarks | None = None
     reason: str = ""
     author: Author = Author.MATCHER
+    failed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "verdict", Verdict(self.verdict))
@@ -197,7 +203,12 @@ class Answer:
     def of_pair(self, pair: Pair) -> Answer:
         """Return the same answer under other numbers of the two frames, in the same order."""
         landmarks = None if self.landmarks is None else self.landmarks.of_pair(pair)
-        return Answer(pair, self.verdict, landmarks, self.reason, self.author)
+        return Answer(pair, self.verdict, landmarks, self.reason, self.author, self.failed)
+
+    @property
+    def method(self) -> str:
+        """The registration method that said yes; empty if it is not known, and for any other answer."""
+        return "" if self.landmarks is None else self.landmarks.method
 
     @classmethod
     def yes(cls, landmarks: Landmarks, reason: str = "", author: Author = Author.MATCHER) -> Answer:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from smalti.active_loop import ActiveLoop
 from smalti.agents.agent import Agent
+from smalti.agents.registration_methods import PIXELS
 from smalti.appearance.keypoint_likeness import unpack_likeness
 from smalti.appearance.visual_words import signatures_of
 from smalti.building.chain import register_chain
-from smalti.building.matcher_choice import PIXELS
 from smalti.building.preparation import LONGEST_BASELINE
 from smalti.building.raster import Places, places_of
 from smalti.building.source_questions import Questions, usable

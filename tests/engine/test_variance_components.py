@@ -133,6 +133,77 @@ def test_a_chain_whose_pairs_err_as_a_whole_is_found_noisier_as_loops_close():
     assert after.noise_model.noise[CHAIN] > 2.0 * chain.noise_model.noise[CHAIN]
 
 
+def by_method(links, names):
+    return [replace(link, method=name) for link, name in zip(links, names, strict=True)]
+
+
+def methods_of_triangles(rng, factor, names):
+    """A chain with triangles whose links are of these methods in turns; those of the last one err by a factor."""
+    world = flight(rng, FRAMES, lane=LANE)
+    pairs = sorted([*world.chain, *(Pair(n, n + 2) for n in range(FRAMES - 2))])
+    used = [names[n % len(names)] for n in range(len(pairs))]
+    wrong = [name == names[-1] for name in used]
+    links = [
+        world.links([pair], rng, sigma=SIGMA, noise=(factor if is_wrong else 1.0) * SIGMA)[0]
+        for pair, is_wrong in zip(pairs, wrong, strict=True)
+    ]
+    # All are on the map of their own link, so that only triangles tell.
+    links = [replace(link, points_i=apply_map(link.i_from_j, link.points_j)) for link in links]
+    return world, by_method(links, used)
+
+
+@pytest.mark.parametrize("factor", [0.4, 1.0, 2.5])
+def test_a_registration_method_that_states_its_noise_otherwise_than_the_first_is_found_out(factor):
+    def learned(rng):
+        world, links = methods_of_triangles(rng, factor, ["a", "a", "b"])
+        return begin(world.system(links)).noise_model.factor_of("b")
+
+    assert mean_of(range(3), learned) == pytest.approx(factor, rel=0.3)
+
+
+def test_a_method_without_evidence_counts_as_noisy_as_its_landmarks_scatter():
+    rng = np.random.default_rng(1)
+    world = flight(rng, FRAMES, lane=LANE)
+    links = [*world.links(world.chain[:-1], rng, sigma=SIGMA), *world.links(world.chain[-1:], rng, sigma=SIGMA)]
+    found = begin(world.system(by_method(links, ["a"] * (len(links) - 1) + ["b"]))).noise_model
+    assert found.reference_method == "a"
+    scatter = [landmark_noise(world.system(by_method(links[-2:], ["a", "b"])), name) for name in "ab"]
+    assert found.factor_of("b") == pytest.approx(scatter[1] / landmark_noise(world.system(links[:-1])), rel=0.05)
+
+
+def test_loops_tell_the_noise_of_a_method_that_the_chain_did_not_use():
+    def learned(rng):
+        world = flight(rng, FRAMES, lane=LANE)
+        triangles = [Pair(n, n + 2) for n in range(FRAMES - 2)]
+        chain = world.links([*world.chain, *triangles], rng, sigma=SIGMA, noise=SIGMA)
+        loops = across(FRAMES, LANE)
+        noisy = [
+            world.links([pair], rng, sigma=SIGMA, noise=(1.0 + 3.0 * (n % 2)) * SIGMA)[0]
+            for n, pair in enumerate(loops)
+        ]
+        noisy = [replace(link, points_i=apply_map(link.i_from_j, link.points_j)) for link in noisy]
+        after = estimate(
+            begin(world.system(by_method(chain, ["a"] * len(chain)))),
+            by_method(noisy, ["ab"[n % 2] for n in range(len(loops))]),
+        )
+        return after.noise_model.factor_of("b")
+
+    assert 2.0 < mean_of(range(3), learned) < 6.0
+
+
+@pytest.mark.parametrize("name", ["a", ""])
+def test_with_one_method_nothing_changes_to_the_last_bit(name):
+    rng = np.random.default_rng(2)
+    world = flight(rng, FRAMES, lane=LANE)
+    chain, loops = world.links(world.chain, rng, sigma=SIGMA), world.links(across(FRAMES, LANE)[::3], rng, sigma=SIGMA)
+    known, named = (
+        estimate(begin(world.system(by_method(chain, [one] * len(chain)))), by_method(loops, [one] * len(loops)))
+        for one in ("", name)
+    )
+    assert known.solution.maps.tobytes() == named.solution.maps.tobytes()
+    assert known.noise_model.noise == named.noise_model.noise
+
+
 def test_a_link_that_errs_by_far_keeps_little_of_its_weight():
     world, _ = begun(1)
     rng = np.random.default_rng(4)
@@ -141,7 +212,7 @@ def test_a_link_that_errs_by_far_keeps_little_of_its_weight():
     links = [world.links([pair], rng, by=(5.0, 0.0) if pair == wrong else (0.0, 0.0))[0] for pair in pairs]
     system = world.system(links)
     nothing = NoiseModel.initial(system)
-    check = Check(solve(system, nothing.weights(np.zeros(len(links), dtype=int)), system.first_maps()))
+    check = Check(solve(system, nothing.weights(np.zeros(len(links), dtype=int), system.links), system.first_maps()))
     robust_weights = learn_robust_weights(check, nothing).robust_weights
     at = system.place_of[wrong]
     assert robust_weights[at] < 0.5

@@ -44,6 +44,25 @@ def test_the_file_holds_what_the_plainest_model_says_before_and_after_a_restart(
                 assert (kept.answer.author is PERSON) == deed.by_person
 
 
+def test_the_registration_methods_of_an_answer_come_back(store, other):
+    found, failed = yes(0, 1), no(3, 4)
+    landmarks = replace(found.answer.landmarks, method="all pixels")
+    store.keep_answer(replace(found, answer=replace(found.answer, landmarks=landmarks, failed=("keypoints",))))
+    store.keep_answer(replace(failed, answer=replace(failed.answer, failed=("keypoints", "all pixels"))))
+    first, second = other.answers()
+    assert (first.answer.method, first.answer.failed, first.details) == ("all pixels", ("keypoints",), "")
+    assert (second.answer.method, second.answer.failed) == ("", ("keypoints", "all pixels"))
+
+
+@pytest.mark.parametrize(
+    "details", ["", "[" * 5000, '{"method": 3, "failed": []}', '{"method": "a\\nb", "failed": []}']
+)
+def test_details_of_another_program_name_no_method(store, other, details):
+    store.keep_answer(replace(yes(0, 1), details=details))
+    [kept] = other.answers()
+    assert (kept.answer.method, kept.answer.failed, kept.details) == ("", (), details)
+
+
 def test_everything_about_an_answer_comes_back(store, other):
     entry = yes(0, 1)
     entry = replace(

@@ -36,7 +36,15 @@ KEYS = {
         "matched_near",
     ),
     *("unconfirmed", "raster"),
-    *("registered_by", "predicted_error_px", "error_bound_px", "ahead_px", "worth_going_on"),
+    *(
+        "registered_by",
+        "links_by_method",
+        "tried_again",
+        "predicted_error_px",
+        "error_bound_px",
+        "ahead_px",
+        "worth_going_on",
+    ),
     *("people", "left_out_landmarks"),
     *("chain_error_px", "left_out_px", "family", "noise", "camera", "stopped", "seconds", "lens"),
 }

@@ -8,8 +8,8 @@ from functools import cache
 import pytest
 
 from smalti.active_loop import ActiveLoop
-from smalti.records import Answer, Pair
-from smalti.suggestion.sure_pairs import MOST_PER_FRAME
+from smalti.records import Answer, Pair, as_numbers
+from smalti.suggestion.sure_pairs import MOST_PER_FRAME, unmatched_pairs
 from smalti_lab.experiments.worlds import OUTLINE, raster
 
 FRAMES = 60
@@ -77,3 +77,38 @@ def test_they_are_not_asked_twice():
     pairs = loop.sure_pairs(10)
     after = loop.replay([Answer.unsure(pair) for pair in pairs])
     assert not set(pairs) & set(after.sure_pairs(1000))
+
+
+def unmatched(loop, *failed, most=1000):
+    return unmatched_pairs(loop.view, as_numbers(failed), most)
+
+
+def test_a_pair_that_failed_is_tried_again_where_its_place_is_known():
+    loop, _ = closed()
+    pair = loop.sure_pairs(1)[0]
+    after = loop.record(Answer.unsure(pair))
+    assert pair in unmatched(after, pair)
+    assert pair not in unmatched(after)
+
+
+def test_consecutive_frames_that_failed_are_tried_again_too():
+    world = raster(FRAMES)
+    agent = world.agent(1)
+    chain = [landmarks for landmarks in world.chain(agent) if landmarks.pair.i != 15]
+    loop = ActiveLoop.start(FRAMES, OUTLINE, chain, external=world.external)
+    loop = loop.replay([agent.answer(Pair(i, FRAMES - 1 - i)) for i in (2, 8, 14, 20, 28)])
+    assert Pair(15, 16) in unmatched(loop, Pair(15, 16))
+
+
+def test_what_has_a_link_or_was_refused_or_lies_elsewhere_is_not_tried_again():
+    loop, _ = closed()
+    linked, refused = Pair(2, FRAMES - 3), loop.sure_pairs(1)[0]
+    after = loop.record(Answer.no(refused))
+    found = unmatched(after, linked, Pair(0, FRAMES // 2))
+    assert not {linked, refused, Pair(0, FRAMES // 2)} & set(found)
+
+
+def test_at_most_as_many_are_tried_again_as_wanted():
+    loop, _ = closed()
+    pairs = loop.sure_pairs(9)
+    assert len(unmatched(loop, *pairs, most=4)) == 4

@@ -1,8 +1,9 @@
-"""The Agent interface, agents that combine other agents, and an agent that answers from a table of landmarks."""
+"""The Agent interface, and an agent that answers from a table of landmarks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -77,49 +78,7 @@ def judge(answer: Answer, overlap: float) -> Answer:
     A matcher that fails has not said no: it misses overlaps too. `overlap` is the probability of overlap before it
     looked.
     """
-    return Answer.no(answer.pair, answer.reason) if answer.is_failure and overlap < IMPROBABLE else answer
-
-
-class Consultation:
-    """Asks several agents in turn, until one says yes."""
-
-    def __init__(self, agents: Sequence[Agent]) -> None:
-        self._agents = tuple(agents)
-
-    def answer(self, pair: Pair) -> Answer:
-        """Answer yes with the landmarks of the first agent that finds some, or the last answer with all reasons."""
-        return self._consult(pair, None)
-
-    def answer_expecting(self, pair: Pair, expected: Expectation) -> Answer:
-        """Answer in the same way; agents that can use the expectation get it."""
-        return self._consult(pair, expected)
-
-    def prefetch(self, pairs: Iterable[Pair], expected: Sequence[Expectation | None] = ()) -> None:
-        """Let the first agent work ahead: the others are asked only where it fails."""
-        prefetch(self._agents[0], pairs, expected)
-
-    def _consult(self, pair: Pair, expected: Expectation | None) -> Answer:
-        reasons, verdict = [], Verdict.UNSURE
-        for n, agent in enumerate(self._agents):
-            if expected is None and isinstance(agent, Anywhere) and agent.agent in self._agents[:n]:
-                continue  # without an expectation it would give the same answer as before
-            answer = ask(agent, pair, expected)
-            if answer.verdict is Verdict.YES:
-                return answer
-            reasons.append(answer.reason)
-            verdict = answer.verdict
-        return Answer(pair, verdict, reason="; ".join(reasons))
-
-
-class Anywhere:
-    """Asks an agent without passing the expectation."""
-
-    def __init__(self, agent: Agent) -> None:
-        self.agent = agent
-
-    def answer(self, pair: Pair) -> Answer:
-        """Return the agent's answer."""
-        return self.agent.answer(pair)
+    return replace(answer, verdict=Verdict.NO) if answer.is_failure and overlap < IMPROBABLE else answer
 
 
 class PrecomputedAgent:

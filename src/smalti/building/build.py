@@ -27,7 +27,8 @@ from smalti.progress import Progress, progress_of
 from smalti.project.entries import Role
 from smalti.project.facts import Method, QuestionsAskedBy, Registration
 from smalti.project.project import Project
-from smalti.records import Author
+from smalti.records import Author, as_numbers
+from smalti.suggestion.sure_pairs import unmatched_pairs
 
 LARGEST_BATCH, FRAMES_OF_LARGEST = 64, 8
 """The largest batch, and the least number of frames for each of its questions. A matcher answers faster than the engine
@@ -42,6 +43,9 @@ KNOWN = 0.005
 
 NEAR_PER_FRAME = 3
 """Such pairs for each frame, at most."""
+
+RETRIED_PER_FRAME = 1
+"""Pairs that were not matched before their place was known, for each frame, at most."""
 
 Location = str | Path | Sequence[str | Path]
 
@@ -165,7 +169,8 @@ def _ask(
     answers are taken up first, in the order in which they were given.
 
     Questions remove the drift. Once the mosaic is known well enough, keypoints of pairs that surely overlap are matched
-    near their expected place, which takes a fraction of the time. Then questions go on if they are still worth it.
+    near their expected place, which takes a fraction of the time. Then questions go on if they are worth it. Last,
+    pairs that were not matched before their place was known are tried again.
     """
     loop, questions, asker = preparation.start, preparation.questions, settings.asker
     before = questions.given_after(loop.chain)
@@ -200,6 +205,12 @@ def _ask(
         for state in loop.run(agent, batch):
             loop = state
             step()
+        if isinstance(loop, ActiveLoop) and preparation.tries_again and settings.budget is None:
+            pairs = unmatched_pairs(loop.view, as_numbers(questions.failed()), RETRIED_PER_FRAME * loop.frames)
+            for pair in pairs:
+                if loop.is_settled(pair):
+                    loop = loop.forget(pair)
+            loop = last(loop.ask_about(questions.asking(Role.RETRY, loop.link_of), pairs), loop)
     return loop
 
 

@@ -1,29 +1,40 @@
-"""Choose keypoint or dense registration by a trial of both."""
+"""Choose the registration methods of a sequence by a trial."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
 
-from smalti.agents.agent import Agent, Anywhere, Consultation, prefetch
+from smalti.agents.agent import Agent, prefetch
+from smalti.agents.guided import NARROW_STRIP, GuidedKeypointAgent
 from smalti.agents.matcher import CallableAgent, DenseAgent, KeypointAgent, Matcher
+from smalti.agents.registration_methods import (
+    KEYPOINTS,
+    OWN,
+    PIXELS,
+    SPOTS,
+    MethodCounts,
+    MethodsInTurn,
+    PairKind,
+    RegistrationMethod,
+)
 from smalti.agents.spot_agent import SpotAgent
 from smalti.building.frame_views import FrameViews
 from smalti.engine.links import map_in_pixels
 from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.homographies import apply_map
 from smalti.geometry.outline import Outline
-from smalti.project.entries import Role
-from smalti.project.facts import Fact, Registration
+from smalti.project.entries import AnswerEntry, Role
+from smalti.project.facts import Fact, Registration, Text
 from smalti.project.project import Project
 from smalti.records import Answer, Landmarks, Pair
 
 TRIALS = 6
-"""Triangles (n, n + 1, n + 2), spread over the sequence, that are registered with both methods."""
+"""Triangles (n, n + 1, n + 2), spread over the sequence, that are registered with every method."""
 
 GOOD_SHARE, GOOD_LANDMARKS = 0.9, 200
 """Share of matched pairs and median number of landmarks from which on keypoints are good enough.
@@ -38,10 +49,16 @@ The second number is the ratio of the closing errors of the triangles. Keypoints
 position.
 """
 
-KEYPOINTS, PIXELS = "keypoints", "all pixels"
+LESS_WORTH = 0.8
+"""A yes of the methods that do not do best in the trial, compared with a yes of the one that does."""
 
 NOTHING_PX = 1e6
 """Closing error if there are no triangles."""
+
+KEYPOINT_SECONDS, SPOT_SECONDS, SECONDS_PER_PIXEL = 0.05, 0.02, 4e-7
+"""Processor seconds of a pair by keypoints, by spots, and by all pixels for each pixel of a frame
+(`benchmarks/near_matches.py`, `fluorescence.py` and `dense.py`). Their ratio decides, and it is much the same on all
+machines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,27 +85,66 @@ class Trial:
 class Trials(Fact):
     """The trials of a project, kept with it."""
 
-    NAME: ClassVar[str] = "registration trials"
+    NAME: ClassVar[str] = "trials of registration methods"
 
-    keypoints: Trial
-    dense: Trial | None  # None where keypoints are good
+    by_method: dict[Text, Trial]  # of keypoints alone where these are good
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Matchers:
-    """The agents for consecutive frames and their neighbours, and for frames far apart."""
+    """The registration methods of a sequence, and the agents that ask them."""
 
-    near: Agent
-    far: Agent
-    name: str  # of the first agent, in words
-    is_dense: bool = False  # whether appearance uses all pixels too
-    known: Agent | None = None  # for pairs whose place is known; None if that makes it no faster
+    def __init__(
+        self,
+        methods: Sequence[RegistrationMethod],
+        *,
+        far: int | None = None,
+        near: Agent | None = None,
+        guided: Mapping[str, Agent] | None = None,
+    ) -> None:
+        """Take the methods, the best one first; the first `far` of them register frames far apart.
+
+        `near` is asked about pairs whose place is known, None if that makes it no faster. Of pairs that were not
+        matched before their place was known, methods ask the `guided` agents, by their names.
+        """
+        self.name = methods[0].name
+        self.matches_near = near is not None
+        self.tries_again = guided is not None
+        guided = {} if guided is None else guided
+        self.counts = MethodCounts()
+        of_kind = {
+            PairKind.NEIGHBOURS: methods,
+            PairKind.FAR: methods[:far],
+            PairKind.KNOWN: methods[:far] if near is None else [replace(methods[0], agent=near)],
+            PairKind.LEFT: [replace(one, agent=guided.get(one.name, one.agent)) for one in methods],
+        }
+        self._agents = {kind: MethodsInTurn(chosen, kind, self.counts) for kind, chosen in of_kind.items()}
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether appearance uses all pixels too."""
+        return self.name == PIXELS
+
+    @property
+    def far(self) -> Agent:
+        """The agent for frames far apart."""
+        return self._agents[PairKind.FAR]
 
     def of_role(self, role: Role) -> Agent:
         """Return the agent for a role."""
-        if role is Role.NEAR and self.known is not None:
-            return self.known
-        return self.far if role.is_after_chain else self.near
+        return self._agents[kind_of(role)]
+
+    def take(self, entry: AnswerEntry) -> None:
+        """Learn from an answer of the log what the methods find."""
+        self.counts.take(kind_of(entry.role), entry.answer)
+
+
+def kind_of(role: Role) -> PairKind:
+    """Return the kind of the pairs that are asked about in a role."""
+    if role is Role.NEAR:
+        return PairKind.KNOWN
+    if role is Role.RETRY:
+        return PairKind.LEFT
+    return PairKind.FAR if role is Role.LOOP else PairKind.NEIGHBOURS
 
 
 def choose_matchers(
@@ -98,44 +154,64 @@ def choose_matchers(
     registration: Registration,
     numbers: FrameNumbers,
 ) -> Matchers:
-    """Return the user's matcher, or the matchers that suit this sequence best."""
+    """Return the user's matcher, or the registration methods that suit this sequence."""
     if matcher is not None:
         agent = CallableAgent(matcher, project.source.read, project.outline)
-        return Matchers(agent, agent, "a matcher of one's own")
+        return Matchers([RegistrationMethod(OWN, agent, KEYPOINT_SECONDS)])
     keypoints = KeypointAgent(project.cache.keypoints, project.outline)
     dense = DenseAgent(frame_views.prepared)
-    if registration == "keypoints":
-        return Matchers(keypoints, keypoints, KEYPOINTS, known=keypoints)
-    if registration == "dense":
-        return Matchers(Consultation([dense, Anywhere(dense)]), dense, PIXELS, is_dense=True)
-    trials = _trials(project, keypoints, dense, numbers.used)
-    by_keypoints, by_pixels = trials.keypoints, trials.dense
-    spots = SpotAgent(frame_views.stars, project.outline)
-    if by_pixels is None or not by_pixels.is_better_than(by_keypoints):
-        if by_pixels is None:
-            return Matchers(
-                Consultation([keypoints, spots, dense, Anywhere(dense)]), keypoints, KEYPOINTS, known=keypoints
-            )
-        # Of spots on a flat ground, keypoints match a few by luck, and less precisely.
-        near, far = Consultation([spots, keypoints, dense, Anywhere(dense)]), Consultation([spots, keypoints, dense])
-        return Matchers(near, far, KEYPOINTS, known=keypoints)
-    near, far = Consultation([dense, keypoints, spots, Anywhere(dense)]), Consultation([dense, keypoints])
-    return Matchers(near, far, PIXELS, is_dense=True)
+    pixels = project.source.width * project.source.height
+    methods = [
+        RegistrationMethod(KEYPOINTS, keypoints, KEYPOINT_SECONDS),
+        RegistrationMethod(SPOTS, SpotAgent(frame_views.stars, project.outline), SPOT_SECONDS),
+        RegistrationMethod(PIXELS, dense, SECONDS_PER_PIXEL * pixels, looks_near=True),
+    ]
+    guided: dict[str, Agent] = {
+        KEYPOINTS: GuidedKeypointAgent(project.cache.keypoints, frame_views.read_gray, project.outline),
+        PIXELS: DenseAgent(frame_views.prepared, NARROW_STRIP),
+    }
+    asked_for = {"keypoints": methods[:1], "dense": methods[2:]}.get(registration)
+    if asked_for is not None:
+        return Matchers(asked_for, near=keypoints if registration == "keypoints" else None, guided=guided)
+    trials = _trials(project, methods, keypoints, numbers.used)
+    methods = rank_by_trials(methods, trials)
+    is_enough = trials.by_method[KEYPOINTS].is_good
+    near = keypoints if methods[0].name == KEYPOINTS else None
+    return Matchers(methods, far=1 if is_enough else None, near=near, guided=guided)
 
 
-def _trials(project: Project, keypoints: KeypointAgent, dense: Agent, used: Sequence[int]) -> Trials:
-    """Return the trial of keypoints, and of dense registration if keypoints are not good. The result is stored."""
+def rank_by_trials(methods: Sequence[RegistrationMethod], trials: Trials) -> list[RegistrationMethod]:
+    """Return the methods with what the trial says of them: the best one first, the others in their order."""
+    best, *others = methods
+    for method in others:
+        trial = trials.by_method.get(method.name)
+        if trial is not None and trial.is_better_than(trials.by_method[best.name]):
+            best = method
+    found = []
+    for method in (best, *(one for one in methods if one is not best)):
+        trial = trials.by_method.get(method.name)
+        share = method.share if trial is None else trial.share
+        found.append(replace(method, share=share, value=1.0 if method is best else LESS_WORTH))
+    return found
+
+
+def _trials(
+    project: Project, methods: Sequence[RegistrationMethod], keypoints: KeypointAgent, used: Sequence[int]
+) -> Trials:
+    """Return the trial of keypoints, and of the other methods if keypoints are not good. The result is stored."""
     known = project.store.fact(Trials)
-    if known is None:
+    missing = known is None or not {method.name for method in methods} <= known.by_method.keys()
+    if known is None or (missing and not known.by_method[KEYPOINTS].is_good):
         first = np.unique(np.linspace(0, max(len(used) - 3, 0), TRIALS).round().astype(int))
         triangles = [used[n : n + 3] for n in first]
-        by_keypoints, answers = _try(keypoints, triangles, project.outline)
-        by_pixels = None
-        if not by_keypoints.is_good:
-            least = by_keypoints.share - CLEARLY_MORE  # with a smaller share, dense registration is not better
-            by_pixels, _ = _try(dense, triangles, project.outline, least)
+        tried, answers = _try(keypoints, triangles, project.outline)
+        by_method = {KEYPOINTS: tried}
+        if not tried.is_good:
+            least = tried.share - CLEARLY_MORE  # with a smaller share, another method is not better
+            for method in methods[1:]:
+                by_method[method.name], _ = _try(method.agent, triangles, project.outline, least)
         keypoints.remember(answers)  # most of these pairs are of the chain
-        known = Trials(by_keypoints, by_pixels)
+        known = Trials(by_method)
         project.store.keep_fact(known)
     return known
 

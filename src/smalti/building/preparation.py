@@ -75,6 +75,7 @@ class Preparation:
     chain: Chain
     start: ActiveLoop | PaperLoop
     matches_near: bool  # whether pairs whose place is known are matched faster
+    tries_again: bool  # whether pairs that were not matched are tried again where their place is known
 
 
 def prepare(
@@ -106,7 +107,7 @@ def prepare(
             numbers = number_usable(frames)
         matchers = choose_matchers(project, frame_views, matcher, asked, numbers)
     with timed(project, "chain"):
-        questions = Questions(project.store, matchers.of_role, numbers)
+        questions = Questions(project.store, matchers.of_role, numbers, matchers.take)
         project.store.keep_fact(RegistrationFacts(asked, matchers.name))
         longest_baseline = LONGEST_BASELINE if matchers.is_dense else 0
         places = tuple(places_of([frame.label for frame in frames]))
@@ -124,7 +125,7 @@ def prepare(
         when_enough=until_enough and settings.budget is None and settings.target_px is None,
     )
     start = _begin(project, chain, appearance, numbers, settings, stop_rule, least_part)
-    matches_near = matchers.known is not None and chain.raster is None
+    matches_near = matchers.matches_near and chain.raster is None
     by_pixels = DenseAgent(frame_views.prepared, LAID_BY_A_PERSON)
     return Preparation(
         tuple(frames),
@@ -137,6 +138,7 @@ def prepare(
         chain,
         start,
         matches_near,
+        matchers.tries_again,
     )
 
 

@@ -165,7 +165,13 @@ def closing_words(project: Project) -> str:
 
 def _say_near(info: ProjectInfo) -> list[str]:
     near = info.matched_near
-    return [f"near        {near} pairs that surely overlap, matched near their expected place"] if near else []
+    said = [f"near        {near} pairs that surely overlap, matched near their expected place"] if near else []
+    again = info.tried_again
+    return (
+        [*said, f"retried     {_count(again, 'pair', 'pairs')} near the place that was not known before"]
+        if again
+        else said
+    )
 
 
 def described(info: ProjectInfo) -> str:
@@ -179,7 +185,7 @@ def described(info: ProjectInfo) -> str:
         *([] if frames.keyframes is None else [f"keyframes   {frames.keyframes}, the others are placed between them"]),
         *_say_raster(info),
         f"parts       {info.parts}",
-        f"registered  by {info.registered_by or 'keypoints'}",
+        f"registered  by {_say_methods(info)}",
         f"chain       {chain.links} links, {chain.bridges} bridges, {chain.checks} checks",
         f"questions   {info.asked}: {info.yes} yes, {info.no} no, {info.unsure} cannot tell; "
         f"{info.rejected} rejected; {info.attempts} pairs tried in all",
@@ -196,6 +202,12 @@ def described(info: ProjectInfo) -> str:
     lines += _errors(info)
     lines.append("seconds     " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in info.seconds.items()))
     return "\n".join(lines)
+
+
+def _say_methods(info: ProjectInfo) -> str:
+    found = info.links_by_method
+    counts = [f"{name} ({_count(links, 'pair', 'pairs')})" for name, links in found.items()]
+    return ", ".join(counts) if len(counts) > 1 else info.registered_by or "keypoints"
 
 
 def _say_raster(info: ProjectInfo) -> list[str]:

@@ -39,6 +39,7 @@ from smalti.engine.variance_components import (
     Check,
     NoiseModel,
     landmark_noise,
+    learn_method_noise,
     learn_noise,
     learn_robust_weights,
     robust_weights_of,
@@ -48,8 +49,9 @@ from smalti.geometry.lens import Lens
 from smalti.geometry.outline import Outline
 from smalti.records import Homographies, Pair, PairNumbers
 
-ROUNDS_OF_NOISE, ROUNDS_OF_CAMERA = 5, 15
-"""Rounds of learning the noise, then the camera, from a chain."""
+ROUNDS_OF_NOISE, ROUNDS_OF_METHODS, ROUNDS_OF_CAMERA = 5, 15, 15
+"""Rounds of learning the noise, then the camera, from a chain; and of the noise where several registration methods have
+made links: residuals move slowly from those of one method to those of another."""
 
 LEAST_EXTENT = 10.0
 """In frames side by side; no mosaic is smaller."""
@@ -203,8 +205,9 @@ class Estimate:
         relative = np.linalg.inv(maps[link.pair.i]) @ maps[link.pair.j]
         m = np.linalg.inv(link.i_from_j) @ relative
         m /= m[2, 2] if abs(m[2, 2]) > 1e-3 else 1e-3
-        root = link.root / self.noise_model.noise[group]
-        lens_residual = link.by_lens @ (self.solution.lens_change - link.lens_at) / self.noise_model.noise[group]
+        noise = self.noise_model.noise[group] * self.noise_model.factor_of(link.method)
+        root = link.root / noise
+        lens_residual = link.by_lens @ (self.solution.lens_change - link.lens_at) / noise
         residual = root @ (m - np.eye(3)).ravel()[:8] + lens_residual
         back = np.linalg.inv(maps[link.pair.j]) @ maps[link.pair.i]
         of_entries = PredictedLinks.of_increments(pair, relative[None], back[None])
@@ -221,22 +224,27 @@ def begin(system: System, lens_root: NDArray[np.float64] | None = None, *, learn
     """
     groups = np.full(len(system.links), CHAIN)
     noise_model, maps = NoiseModel.initial(system), system.first_maps()
-    expected = local = landmark_noise(system)
+    expected = local = landmark_noise(system, noise_model.reference_method)
+    prior = noise_model
     if len(system.links):
         solution, squares = anneal(system, _chain_noise_model(noise_model, system, local), groups, maps)
         noise_model, maps = (
             replace(noise_model, robust_weights=robust_weights_of(squares, system.ranks)),
             solution.node_maps,
         )
-    for _ in range(ROUNDS_OF_NOISE if len(system.links) else 0):
+    rounds = ROUNDS_OF_METHODS if noise_model.methods else ROUNDS_OF_NOISE
+    for _ in range(rounds if len(system.links) else 0):
         noise_model = _chain_noise_model(noise_model, system, local)
-        solution = solve(system, noise_model.weights(groups), maps, ENOUGH_GAIN)
+        solution = solve(system, noise_model.weights(groups, system.links), maps, ENOUGH_GAIN)
         maps, check = solution.node_maps, Check(solution)
         local = learn_noise(check, groups, noise_model, CHAIN, expected, LOG_DEVIATION)
+        if noise_model.methods:
+            methods = learn_method_noise(check, groups, noise_model, (local, local, 1.0), prior)
+            noise_model = replace(noise_model, methods=methods)
         noise_model = learn_robust_weights(check, noise_model)
     noise_model, errors = _chain_noise_model(noise_model, system, local), step_errors(system, local)
     for _ in range(ROUNDS_OF_CAMERA if len(system.links) and learns_camera else 0):
-        solution = solve(system, noise_model.weights(groups), maps, ENOUGH_GAIN)
+        solution = solve(system, noise_model.weights(groups, system.links), maps, ENOUGH_GAIN)
         maps = solution.node_maps
         noise_model = learn_mean_motion(solution, noise_model, errors)
         noise_model = learn_camera(Check(solution), noise_model)
@@ -246,7 +254,7 @@ def begin(system: System, lens_root: NDArray[np.float64] | None = None, *, learn
     noise_model = replace(noise_model, noise=(unlearned, local, 1.0), shared_turn=expected_shared_turn(errors))
     if lens_root is not None:
         noise_model = replace(noise_model, lens_root=lens_root)
-    return Estimate(solve(system, noise_model.weights(groups), maps), groups, noise_model, {})
+    return Estimate(solve(system, noise_model.weights(groups, system.links), maps), groups, noise_model, {})
 
 
 def _chain_noise_model(noise_model: NoiseModel, system: System, local: float) -> NoiseModel:
@@ -310,13 +318,13 @@ def anneal(
     system: System, noise_model: NoiseModel, groups: NDArray[np.int64], start: Homographies
 ) -> tuple[Solution, NDArray[np.float64]]:
     """Return the maps that most links agree on, and the squared residuals (L,) of all links at full weight."""
-    solution = solve(system, noise_model.weights(groups), start, ENOUGH_GAIN)
+    solution = solve(system, noise_model.weights(groups, system.links), start, ENOUGH_GAIN)
     squares = np.asarray(np.sum(solution.rows.residual**2, axis=1)) / noise_model.robust_weights
     tolerated = float(squares.max(initial=0.0))
     while tolerated > TOLERATED_CHI2:
         tolerated = max(tolerated / SHRINKING, TOLERATED_CHI2)
         robust_weights = np.maximum((tolerated / (tolerated + squares)) ** 2, LEAST_ANNEALED_WEIGHT)
-        weights = replace(noise_model, robust_weights=robust_weights).weights(groups)
+        weights = replace(noise_model, robust_weights=robust_weights).weights(groups, system.links)
         solution = solve(system, weights, solution.node_maps, ENOUGH_GAIN)
         squares = np.asarray(np.sum(solution.rows.residual**2, axis=1)) / robust_weights
     return solution, squares

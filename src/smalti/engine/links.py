@@ -70,6 +70,7 @@ class Link:
     by_lens: NDArray[np.float64]  # (8, 2): derivatives of R e by the lens' coefficients
     lens_at: NDArray[np.float64]  # (2,): the change of the lens at which the link was fitted
     along: NDArray[np.float64] | None = None  # (n, 2): directions of curves in frame i, undistorted
+    method: str = ""  # the registration method that found the landmarks; empty if unknown
 
     @cached_property
     def rank(self) -> int:
@@ -136,7 +137,8 @@ def fit_link(
         lens_j,
         np.zeros((ENTRIES, COEFFICIENTS)),
         np.zeros(COEFFICIENTS),
-        None if along is None else along[chosen],
+        along=None if along is None else along[chosen],
+        method=landmarks.method,
     )
     fitted = _fit(link, family, _first_map(link, family) if near is None else near)
     if np.linalg.det(linear_part(fitted.i_from_j)) <= 0 or not np.isfinite(fitted.root).all():

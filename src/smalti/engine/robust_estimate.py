@@ -36,6 +36,7 @@ from smalti.engine.variance_components import (
     PERSON,
     NoiseModel,
     learn_chain_noise,
+    learn_method_noise,
     learn_noise,
     learn_robust_weights,
 )
@@ -155,7 +156,7 @@ def without_contested(state: Estimate) -> Estimate:
         robust_weights=state.noise_model.robust_weights[kept],
     )
     groups = state.groups[kept]
-    weights = noise_model.weights(groups)
+    weights = noise_model.weights(groups, system.links)
     solution = solve(system, weights, first_guess(system, weights, base, state.solution.node_maps))
     rejected = {**state.rejected, **{base.links[n].pair: base.links[n] for n in np.flatnonzero(contested)}}
     inflation = None if state.variance_inflation is None else state.variance_inflation[kept]
@@ -265,7 +266,8 @@ class _LinkSelection:
         """Return the links that are not among those that agree by cycles that close."""
         links = list(self.everything.values())
         pairs = frozenset(self.everything)
-        noise = np.full(len(links), self.chain.local_noise)
+        # The factor of a method that the chain does not use is not known yet.
+        noise = self.chain.local_noise * self.chain.noise_model.factors(links)
         agreeing = find_agreeing(links, noise, self.person_pairs, lambda some: self._solve(pairs - some, self.chain))
         return pairs - agreeing
 
@@ -282,7 +284,7 @@ class _LinkSelection:
         groups = np.where(_are_among(system, self.of_loop), MATCHER, CHAIN)
         groups[_are_among(system, self.person_pairs)] = PERSON
         noise_model = _aligned(self.chain, system)
-        weights = noise_model.weights(groups)
+        weights = noise_model.weights(groups, system.links)
         start = first_guess(system, weights, before.system, before.solution.node_maps)
         solution = solve(system, weights, start, ENOUGH_GAIN)
         rejected_links = {pair: self.everything[pair] for pair in sorted(rejected)}
@@ -298,12 +300,13 @@ class _LinkSelection:
         learned = self._rounds(state)
         if self._is_suspicious(learned):
             loosened = replace(state.noise_model, camera=state.noise_model.camera.loosened_to(USUAL_DEVIATION))
-            weights = loosened.weights(state.groups)
+            weights = loosened.weights(state.groups, state.system.links)
             solution = solve(state.system, weights, state.solution.node_maps, ENOUGH_GAIN)
             tried = self._rounds(replace(state, solution=solution, noise_model=loosened))
             if tried.noise_model.noise[CHAIN] < EXPLAINED * learned.noise_model.noise[CHAIN]:
                 learned = self._tighten_camera(tried)
-        solution = solve(learned.system, learned.noise_model.weights(learned.groups), learned.solution.node_maps)
+        weights = learned.noise_model.weights(learned.groups, learned.system.links)
+        solution = solve(learned.system, weights, learned.solution.node_maps)
         return replace(learned, solution=solution)
 
     def _tighten_camera(self, free: Estimate) -> Estimate:
@@ -317,7 +320,8 @@ class _LinkSelection:
             deviations = np.maximum(np.array(counted) / best.noise_model.growth, tightest)
             camera = best.noise_model.camera.with_deviations(np.minimum(best.noise_model.camera.deviations, deviations))
             noise_model = replace(best.noise_model, camera=camera)
-            solution = solve(best.system, noise_model.weights(best.groups), best.solution.node_maps, ENOUGH_GAIN)
+            weights = noise_model.weights(best.groups, best.system.links)
+            solution = solve(best.system, weights, best.solution.node_maps, ENOUGH_GAIN)
             tighter = self._rounds(replace(best, solution=solution, noise_model=noise_model), 1)
             if tighter.noise_model.noise[CHAIN] > most:
                 break
@@ -335,8 +339,17 @@ class _LinkSelection:
             person = learn_noise(check, state.groups, noise_model, PERSON, 1.0, LOG_DEVIATION)
             noise = (of_chain, matcher, person)
             rescaled = (np.array(noise_model.noise) / noise)[state.groups] ** 2
-            learned = learn_robust_weights(check, replace(noise_model, noise=noise), rescaled)
-            solution = solve(state.system, learned.weights(state.groups), state.solution.node_maps, LEARNING_GAIN)
+            changed = replace(noise_model, noise=noise)
+            if noise_model.methods:
+                # The chain's noise beyond its local one is shared by all methods, and hides their factors.
+                counted = np.where(state.groups == MATCHER, MATCHER, -1)
+                prior = self.chain.noise_model.with_methods_of(state.system)
+                changed = replace(changed, methods=learn_method_noise(check, counted, noise_model, noise, prior))
+                links = state.system.links
+                rescaled = rescaled * (noise_model.factors(links) / changed.factors(links)) ** 2
+            learned = learn_robust_weights(check, changed, rescaled)
+            weights = learned.weights(state.groups, state.system.links)
+            solution = solve(state.system, weights, state.solution.node_maps, LEARNING_GAIN)
             state = replace(state, solution=solution, noise_model=learned)
             if np.abs(np.log(np.divide(learned.noise, noise_model.noise))).max() < CONVERGED_LOG_NOISE:
                 break
@@ -400,7 +413,7 @@ def _aligned(before: Estimate, system: System) -> NoiseModel:
         before.noise_model,
         motion_weights=motion_weights,
         robust_weights=np.maximum(robust_weights, LEAST_RESTORED_WEIGHT),
-    )
+    ).with_methods_of(system)
 
 
 def _inflate_unconfirmed(state: Estimate) -> Estimate:

@@ -1,4 +1,4 @@
-"""Variance components: the noise of chain, matcher and person, learned from residuals; and robust weights of links.
+"""Variance components: the noise of groups and of registration methods, learned from residuals; robust weights.
 
 A link states its noise by its landmarks' `sigma`, and a whole group of links may state it wrongly. If the noise of a
 group is s times the stated one, its squared residuals sum to s² times its *redundancy*, the part of the measurements
@@ -7,6 +7,11 @@ that other links check. The redundancy of a link of rank r is
     r - tr(J C Jᵀ),
 
 where J are the derivatives of its residual in units of its noise and C is the covariance of both frames.
+
+The registration methods state their noise differently: keypoints count as one pixel each, alignments of all pixels
+estimate a σ. So where several methods have made links, those of each have one more factor, relative to the method that
+has made most links of the chain. Its prior is the scatter of the method's landmarks about their own maps. It is learned
+from the chain's triangles, and then from loops, where the noise that neighbours share does not hide it.
 
 The errors of neighbouring links are correlated: relief and the remaining distortion of the lens bend a whole stretch
 the same way, and triangles of neighbours do not show it. So the chain counts as `CHAIN_INFLATION` times noisier than
@@ -20,6 +25,8 @@ link. Functions that learn come next, the maximisation of the likelihood last.
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -30,6 +37,7 @@ from smalti.compiled import compiled
 from smalti.engine.camera_priors import KIND_OF_MOTION, Camera
 from smalti.engine.equations import System
 from smalti.engine.linearisation import LENS_FIXED, Weights
+from smalti.engine.links import Link
 from smalti.engine.row_covariance import chi2_against_rest, propagate_frames, propagate_links, propagate_pairs
 from smalti.engine.solution import Solution
 from smalti.geometry.homographies import apply_map
@@ -46,6 +54,10 @@ what triangles show (`benchmarks/flights.py`, "beyond")."""
 
 LOG_DEVIATION = 0.7
 """The prior deviation of log s: half and twice the expected noise are both plausible."""
+
+LEAST_METHOD_DEVIATION = 0.2
+"""The deviation of the logarithm of a method's factor that is left when the chain has taught it: loops may show another
+one."""
 
 LARGEST_SHARE, MEAN_SHARE = 2.0, 0.93
 """The squared residual of a link counts for at most so many times its expected value, so that one wrong link does not
@@ -76,6 +88,15 @@ LINK_TAIL, LEAST_ROBUST_WEIGHT = 8.0, 1e-12
 """Degrees of freedom of a link's t distribution, and the smallest robust weight."""
 
 
+@dataclass(frozen=True, slots=True)
+class MethodNoise:
+    """By which factor links of a registration method are noisier than those of the reference method."""
+
+    method: str
+    factor: float
+    deviation: float = LOG_DEVIATION  # of the logarithm
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class NoiseModel:
     """What was learned: the noise of every group of links in units of the stated noise, robust weights, the camera."""
@@ -87,26 +108,54 @@ class NoiseModel:
     shared_turn: float = 1e-3  # prior deviation of the turn that links of consecutive frames share
     local_noise: float = 1.0  # of the chain, from triangles of neighbours
     lens_root: NDArray[np.float64] = field(default_factory=lambda: LENS_FIXED)  # (2, 2): of the information on the lens
+    reference_method: str = ""  # the registration method of most links of the chain
+    methods: tuple[MethodNoise, ...] = ()  # the other methods that have made links
 
     @classmethod
     def initial(cls, system: System) -> NoiseModel:
         """Return the model before anything is learned from the links of a system."""
         motion_weights = np.ones((len(system.steps), len(KIND_OF_MOTION)))
         camera = Camera(frames_per_place=_frames_per_place(system))
-        return cls((1.0, 1.0, 1.0), camera, motion_weights, np.ones(len(system.links)))
+        counts = Counter(link.method for link in system.links if link.method)
+        reference = min(counts, key=lambda method: (-counts[method], method), default="")
+        model = cls((1.0, 1.0, 1.0), camera, motion_weights, np.ones(len(system.links)), reference_method=reference)
+        return model.with_methods_of(system)
+
+    def with_methods_of(self, system: System) -> NoiseModel:
+        """Return the model with the registration methods of a system's links, as far as they are not known."""
+        if not self.reference_method:
+            return self
+        known = {self.reference_method, *(one.method for one in self.methods)}
+        new = sorted({link.method for link in system.links if link.method} - known)
+        if not new:
+            return self
+        usual = landmark_noise(system, self.reference_method)
+        added = tuple(MethodNoise(method, landmark_noise(system, method) / usual) for method in new)
+        return replace(self, methods=(*self.methods, *added))
+
+    def factor_of(self, method: str) -> float:
+        """Return the factor on the noise of a registration method's links; 1 for the reference, people and unknown."""
+        return next((one.factor for one in self.methods if one.method == method), 1.0)
+
+    def factors(self, links: Sequence[Link]) -> NDArray[np.float64]:
+        """Return the factors (L,) of links' registration methods."""
+        of = {one.method: one.factor for one in self.methods}
+        return np.array([of.get(link.method, 1.0) for link in links])
 
     @property
     def growth(self) -> float:
         """The ratio of the chain's noise to its local noise, at least 1."""
         return max(self.noise[CHAIN] / self.local_noise, 1.0)
 
-    def weights(self, groups: NDArray[np.int64]) -> Weights:
+    def weights(self, groups: NDArray[np.int64], links: Sequence[Link]) -> Weights:
         """Return the weights of links of these groups (L,) and of the camera.
 
         The chain's noise beyond its local noise is an error that neighbouring links share. It does not make a single
         link worse against the camera prior. So the deviations of that prior grow by the same factor.
         """
         weights = np.sqrt(self.robust_weights) / np.array(self.noise)[groups]
+        if self.methods:
+            weights = weights / self.factors(links)
         return Weights(
             weights, self.camera.loosened(self.growth), self.motion_weights, self.shared_turn, self.lens_root
         )
@@ -182,10 +231,15 @@ def _frames_per_place(system: System) -> float:
     return max(1.0, SAME_PLACE * len(moved) / max(float(moved.sum()), 1.0))
 
 
-def landmark_noise(system: System) -> float:
-    """Return the noise of landmarks, in units of their stated `sigma`, from their residuals to their own link's map."""
+def landmark_noise(system: System, method: str = "") -> float:
+    """Return the noise of landmarks, in units of their stated `sigma`, from their residuals to their own link's map.
+
+    Landmarks of other registration methods do not count, those of unknown ones do.
+    """
     squares, spare = 0.0, 0.0
     for link in system.links:
+        if link.method not in (method, ""):
+            continue
         free = int(link.coordinates.sum()) - min(link.rank, system.family.freedom)
         off = link.across(apply_map(link.i_from_j, link.points_j) - link.points_i)
         scattered = float(np.sum(off**2 / link.sigma[:, None] ** 2))
@@ -220,7 +274,39 @@ def learn_noise(
 ) -> float:
     """Return the noise s of a group of links; the prior on log s is normal about log `expected`."""
     own = groups == group
-    squares, redundancy = check.squares[own] * before.noise[group] ** 2, check.redundancy[own]
+    return _learn_factor(check, own, before, before.noise[group], expected, deviation)
+
+
+def learn_method_noise(
+    check: Check, groups: NDArray[np.int64], before: NoiseModel, noise: tuple[float, float, float], prior: NoiseModel
+) -> tuple[MethodNoise, ...]:
+    """Return the factors of registration methods from links of these groups (L,), -1 for those that do not count.
+
+    `noise` is the groups' noise as it was just learned, `prior` has what is expected of the methods.
+    """
+    found: list[MethodNoise] = []
+    expected = {one.method: one for one in prior.methods}
+    links = check.solution.system.links
+    for method in before.methods:
+        known = expected.get(method.method, method)
+        own = (groups >= 0) & np.array([link.method == method.method for link in links], dtype=np.bool_)
+        ratio = (np.array(before.noise) / noise)[groups[own]]
+        factor = _learn_factor(check, own, before, method.factor * ratio, known.factor, known.deviation)
+        information = known.deviation**-2 + 2.0 * float(check.redundancy[own].sum())
+        found.append(MethodNoise(method.method, factor, max(information**-0.5, LEAST_METHOD_DEVIATION)))
+    return tuple(found)
+
+
+def _learn_factor(
+    check: Check,
+    own: NDArray[np.bool_],
+    before: NoiseModel,
+    factor: NDArray[np.float64] | float,
+    expected: float,
+    deviation: float,
+) -> float:
+    """Return the most likely factor of the noise of some links (L,), which was `factor` when `check` was made."""
+    squares, redundancy = check.squares[own] * factor**2, check.redundancy[own]
     found = expected
     for _ in range(OUTLIER_ROUNDS):
         inlier = squares / before.robust_weights[own] <= LARGEST_CHI2 * found**2

@@ -23,13 +23,14 @@ class Role(StrEnum):
     CHECK = "check"  # over some frames at once, to measure the noise and hold the chain
     LOOP = "loop"  # suggested by the engine
     NEAR = "near"  # surely overlaps, and is looked for near its expected place
+    RETRY = "retry"  # was not matched before its place was known; looked for near it, faint detail too
     ASIDE = "aside"  # to place a frame that had been set aside
     CONTROL = "control"  # its answer is known: it measures the person, and moves nothing
 
     @property
     def is_after_chain(self) -> bool:
         """Whether answers in this role change the mosaic that the chain has made."""
-        return self in (Role.LOOP, Role.NEAR)
+        return self in (Role.LOOP, Role.NEAR, Role.RETRY)
 
 
 class Act(StrEnum):
@@ -122,7 +123,7 @@ class AnswerEntry:
     def _said(self) -> dict[str, Any]:
         try:
             said = json.loads(self.details or "{}")
-        except ValueError:  # of another program
+        except (ValueError, RecursionError):  # of another program
             return {}
         return said if isinstance(said, dict) else {}
 

@@ -7,6 +7,7 @@ checksum. What is wrong is a ValueError; the store knows what it belongs to.
 from __future__ import annotations
 
 import base64
+import json
 import math
 import struct
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,6 +38,9 @@ LOG_COLUMNS = (
 
 MOST_FRAMES = 10_000_000
 MOST_LANDMARKS = 1_000_000
+LONGEST_NAME = 100
+"""Of a registration method."""
+
 LEAST_DETERMINANT = 1e-12
 """Of a frame's map: that of a frame drawn at a millionth of its size."""
 
@@ -63,7 +67,8 @@ def pack_log_row(place: int, act: Act, pair: Pair, time: float, entry: AnswerEnt
         return (*head, None, None, None, None, str(Author.PERSON), None, None, float(time))
     answer = entry.answer
     landmarks = None if answer.landmarks is None else _pack_landmarks(answer.landmarks)
-    said = (str(entry.role), str(answer.verdict), answer.reason, landmarks, str(answer.author), entry.details)
+    details = entry.details or _pack_methods(answer)
+    said = (str(entry.role), str(answer.verdict), answer.reason, landmarks, str(answer.author), details)
     return (*head, *said, float(entry.seconds), float(time))
 
 
@@ -77,15 +82,18 @@ def unpack_log_row(row: Sequence[Any]) -> LogEntry:
         if Author(author) is not Author.PERSON or any(cell is not None for cell in row[4:8]):
             raise ValueError("only a give has an answer")
         return LogEntry(place, Act(act), pair, None)
-    kept = None
+    kept, details = None, _text(details)
+    method, failed = ("", ()) if Author(author) is Author.PERSON else _unpack_methods(details)
     if landmarks is not None:
         if not isinstance(landmarks, bytes) or len(landmarks) > 1 + _CURVE_BYTES * MOST_LANDMARKS:
             raise ValueError("landmarks are bytes")
         numbers = landmark_numbers(landmarks)
         along = numbers[:, 5:] if numbers.shape[1] == _ON_CURVES else None
-        kept = _allowed(Landmarks, pair, numbers[:, :2], numbers[:, 2:4], numbers[:, 4], along)
-    answer = _allowed(Answer, pair, Verdict(verdict), kept, _text(reason), Author(author))
-    entry = AnswerEntry(answer, Role(role), _finite(seconds), _text(details), place, when)
+        kept = _allowed(Landmarks, pair, numbers[:, :2], numbers[:, 2:4], numbers[:, 4], along, method)
+    answer = _allowed(Answer, pair, Verdict(verdict), kept, _text(reason), Author(author), failed)
+    # What the answer itself says of its methods is not repeated.
+    details = "" if details == _pack_methods(answer) else details
+    entry = AnswerEntry(answer, Role(role), _finite(seconds), details, place, when)
     return LogEntry(place, Act.GIVE, pair, entry)
 
 
@@ -208,6 +216,28 @@ def pack_landmark_numbers(numbers: NDArray[np.float64]) -> bytes:
     if numbers.size and (numbers.ndim != 2 or numbers.shape[1] not in (_POINTS, _ON_CURVES)):
         raise ValueError("a landmark has five or seven numbers")
     return (_CURVE_MARK if numbers.size and numbers.shape[1] == _ON_CURVES else b"") + _pack(numbers)
+
+
+def _pack_methods(answer: Answer) -> str:
+    """Return the registration methods of a matcher's answer as JSON; empty if none is known."""
+    known = answer.author is Author.MATCHER and (answer.method or answer.failed)
+    return json.dumps({"method": answer.method, "failed": answer.failed}) if known else ""
+
+
+def _unpack_methods(details: str) -> tuple[str, tuple[str, ...]]:
+    """Return the registration method that said yes and those that failed; none if nothing is known of them."""
+    try:
+        said = json.loads(details or "{}")
+    except (ValueError, RecursionError):  # of another program
+        return "", ()
+    method, failed = (said.get("method"), said.get("failed")) if isinstance(said, dict) else (None, None)
+    if not isinstance(failed, list) or not all(_is_name(one) for one in (method, *failed)):
+        return "", ()
+    return str(method), tuple(failed)
+
+
+def _is_name(text: object) -> bool:
+    return isinstance(text, str) and len(text) <= LONGEST_NAME and text.isprintable()
 
 
 def _pack_landmarks(landmarks: Landmarks) -> bytes:

@@ -430,6 +430,11 @@ class Project:
             accepted = {entry.answer.pair for entry in answers if entry.answer.verdict is Verdict.YES}
             placed, parts = count_joined(accepted)
         roles = Counter(entry.role for entry in answers if entry.answer.pair in accepted)
+        # A retry stands for an attempt before it, unless the pair was never asked about.
+        again = {entry.answer.pair for entry in answers if entry.role is Role.RETRY}
+        logged = (entry.answer for entry in self.store.log() if entry.answer is not None)
+        before = {entry.answer.pair for entry in logged if entry.role is not Role.RETRY and entry.answer.pair in again}
+        first_roles = [entry.role for entry in answers if entry.role is not Role.RETRY or entry.answer.pair in before]
         registration = self.store.fact(RegistrationFacts)
         info = ProjectInfo(
             folder=str(self.folder),
@@ -449,10 +454,12 @@ class Project:
             unsure=verdicts[Verdict.UNSURE],
             rejected=sum(entry.state is LinkState.REJECTED for entry in links),
             unconfirmed=len(self.unconfirmed),
-            attempts=sum(entry.role is not Role.NEAR for entry in answers),
+            attempts=sum(role is not Role.NEAR for role in first_roles),
             matched_near=sum(entry.role is Role.NEAR for entry in answers),
+            tried_again=sum(entry.role is Role.RETRY for entry in answers),
             lens=self._describe_lens(),
             registered_by=None if registration is None else registration.method,
+            links_by_method=dict(Counter(sorted(entry.answer.method for entry in answers if entry.answer.method))),
             people=self.measured_people(),
             left_out_landmarks=errors_of_all(self.store.history(), self.store.fact(LeftOutPlaces)),
             seconds={name: round(seconds, 2) for name, seconds in self.store.stages().items()},

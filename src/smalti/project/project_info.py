@@ -62,8 +62,10 @@ class ProjectInfo:
     unconfirmed: int  # frames
     attempts: int  # pairs that were matched or answered, the chain included
     matched_near: int  # pairs that surely overlap, matched near their expected place; not among the attempts
+    tried_again: int  # pairs that were not matched before their place was known; not among the attempts either
     lens: LensNumbers | None
-    registered_by: str | None
+    registered_by: str | None  # the registration method that did best in the trial
+    links_by_method: dict[str, int]  # pairs that each registration method found
     raster: RasterShape | None = None
     unplaced: tuple[UnplacedFrame, ...] = ()  # the frames that lie on no mosaic, why, and what to try
     predicted_error_px: float | None = None

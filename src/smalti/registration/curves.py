@@ -245,7 +245,7 @@ class _Shape:
         share = np.linspace(-1.0, 1.0, count)
         for degree in range(1, max(int(MOST_BENDS * line.length_px / line.window_px), 2) + 1):
             fit = legendre.legfit(share, line.points, degree)
-            directions = _units(legendre.legval(share, legendre.legder(fit)).T)
+            directions = _units(np.asarray(legendre.legval(share, legendre.legder(fit)).T, dtype=np.float64))
             away = line.points - legendre.legval(share, fit).T
             across = away[:, 1] * directions[:, 0] - away[:, 0] * directions[:, 1]
             if np.mean((across / line.sigma_px) ** 2) < LARGEST_MISFIT**2:

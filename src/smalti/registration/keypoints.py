@@ -17,12 +17,19 @@ FEWEST_WANTED = 1000
 MOST_WANTED = 4000
 """Keypoints wanted of a frame, by its area: a narrow strip that two frames share then still has some."""
 
-LEAST_CONTRAST = 0.01
-"""Lower than usual: only the strongest keypoints are kept anyway, and low-contrast frames need some too."""
+LEAST_CONTRAST, FAINT_CONTRAST = 0.01, 0.004
+"""Lower than usual: only the strongest keypoints are kept anyway, and low-contrast frames need some too. And that of a
+part of a frame that another frame is known to show: there a wrong match has few places to be."""
+
+PIXELS_PER_FAINT_KEYPOINT, MOST_FAINT = 60, 2000
+"""Keypoints wanted of such a part."""
 
 REDUCED_FROM, REDUCED_TO = 400_000, 0.7
 """Pixels, and the side of the reduced frame. SIFT doubles an image, for the finest details. Larger frames have enough
 others: they are reduced first. That takes half the time, and more of what is found is found again in other frames."""
+
+BORDER = 48
+"""Pixels around a part that its keypoints and their descriptors use."""
 
 DESCRIPTOR_LEVELS = 255
 
@@ -90,9 +97,23 @@ def find_keypoints(gray: NDArray[np.uint8], mask: NDArray[np.bool_] | None = Non
     return _detect(gray, mask, wanted)
 
 
-def _detect(gray: NDArray[np.uint8], mask: NDArray[np.bool_] | None, wanted: int) -> Keypoints:
+def find_faint_keypoints(gray: NDArray[np.uint8], part: NDArray[np.bool_]) -> Keypoints:
+    """Find keypoints in a part of an image (h, w), faint ones too."""
+    rows, columns = np.flatnonzero(part.any(axis=1)), np.flatnonzero(part.any(axis=0))
+    if not len(rows):
+        return NO_KEYPOINTS
+    top, left = max(rows[0] - BORDER, 0), max(columns[0] - BORDER, 0)
+    box = np.s_[top : rows[-1] + 1 + BORDER, left : columns[-1] + 1 + BORDER]
+    wanted = min(max(int(part.sum()) // PIXELS_PER_FAINT_KEYPOINT, 1), MOST_FAINT)
+    found = _detect(np.ascontiguousarray(gray[box]), np.ascontiguousarray(part[box]), wanted, FAINT_CONTRAST)
+    return replace(found, points=found.points + np.array([left, top], dtype=np.float32))
+
+
+def _detect(
+    gray: NDArray[np.uint8], mask: NDArray[np.bool_] | None, wanted: int, least_contrast: float = LEAST_CONTRAST
+) -> Keypoints:
     # Without the precise upscaling OpenCV places every keypoint a quarter of a pixel too far right and down.
-    detector = cv2.SIFT.create(wanted, 3, LEAST_CONTRAST, enable_precise_upscale=True)
+    detector = cv2.SIFT.create(wanted, 3, least_contrast, enable_precise_upscale=True)
     shown = None if mask is None else mask.astype(np.uint8)
     found, descriptors = detector.detectAndCompute(gray, shown)
     if not found:

@@ -58,7 +58,7 @@ def _draw_part(findings: Findings, part: Part) -> Markup:
     box = _common_box(part, findings)
     before = draw_lines(part.segments(findings.trajectory, part.by_chain), "way")
     # What was rejected comes last: the path would hide a link of the chain.
-    loops = findings.pairs(LinkState.ACCEPTED, Role.LOOP, Role.NEAR)
+    loops = findings.pairs(LinkState.ACCEPTED, Role.LOOP, Role.NEAR, Role.RETRY)
     after = join(
         draw_lines(part.segments(loops, part.centres), "loop"),
         draw_lines(part.segments(findings.trajectory, part.centres), "way"),

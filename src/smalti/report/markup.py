@@ -157,6 +157,7 @@ ROLES = {
     Role.CHECK: "check",
     Role.LOOP: "loop",
     Role.NEAR: "near",
+    Role.RETRY: "retry",
     Role.ASIDE: "set aside",
 }
 
@@ -166,6 +167,7 @@ ROLES_EXPLAINED = {
     Role.CHECK: "frames a few steps apart, to measure the noise and support the chain",
     Role.LOOP: "pairs that the engine suggested",
     Role.NEAR: "pairs that surely overlap, matched near their expected place",
+    Role.RETRY: "pairs that were not matched before their place was known",
     Role.ASIDE: "to place a frame that was set aside",
 }
 

@@ -43,7 +43,7 @@ STOPPED = {
 
 STATES = {LinkState.ACCEPTED: "accepted", LinkState.REJECTED: "rejected"}
 
-NOISY = (Role.CHAIN, Role.BRIDGE, Role.CHECK, Role.LOOP, Role.NEAR)
+NOISY = (Role.CHAIN, Role.BRIDGE, Role.CHECK, Role.LOOP, Role.NEAR, Role.RETRY)
 """Roles of the links whose noise is learned."""
 
 COLUMNS = (
@@ -51,7 +51,7 @@ COLUMNS = (
     Column("i", True, "number of the earlier frame"),
     Column("j", True, "number of the later frame"),
     Column("role", explanation="; ".join(f"{ROLES[role]}: {words}" for role, words in ROLES_EXPLAINED.items())),
-    Column("by", explanation="person: answered in the page, always accepted"),
+    Column("by", explanation="person: answered in the page, always accepted; else the registration method, if known"),
     Column("verdict"),
     Column("reason"),
     Column("landmarks", True),
@@ -138,7 +138,7 @@ def _row(findings: Findings, place: int, entry: AnswerEntry) -> list[str]:
         str(answer.pair.i),
         str(answer.pair.j),
         ROLES[entry.role],
-        str(answer.author),
+        answer.method or str(answer.author),
         VERDICTS[answer.verdict],
         answer.reason,
         NOTHING if answer.landmarks is None else str(len(answer.landmarks)),

@@ -161,7 +161,8 @@ def misfit_px(state: Estimate) -> float:
     chosen = [system.links[n] for n in (by_matcher if len(by_matcher) else system.every)]
     # The variance of a pair's map where its landmarks are; some landmarks of dense registration have almost no weight.
     variance = float(np.median([link.rank / np.sum(1.0 / link.sigma**2) for link in chosen]))
-    return state.outline.unit * math.sqrt(max(noise**2 - landmark_noise(system) ** 2, 0.0) * variance)
+    scatter = landmark_noise(system, state.noise_model.reference_method)
+    return state.outline.unit * math.sqrt(max(noise**2 - scatter**2, 0.0) * variance)
 
 
 def squared_errors(view: View) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from scipy.spatial import cKDTree
 
 from smalti.geometry.homographies import apply_map
 from smalti.geometry.outline import Outline
-from smalti.records import Homographies, Pair, PairNumbers
+from smalti.records import Homographies, Pair, PairNumbers, pair_key
 from smalti.suggestion.posterior import Posterior
 from smalti.suggestion.state_view import CLOSEST_ASKED, View
 
@@ -23,6 +23,13 @@ SURE = 0.9
 
 LEAST_SHARED = 0.2
 """The least share of frame j that frame i shows, by the mosaic: in a narrower strip there are few matches."""
+
+LEAST_STRIP, FEW_LINKS = 0.04, 2
+"""The least share of frame j where the place is known to a few pixels. Narrow strips are tried where a frame has so few
+links at most."""
+
+WELL_KNOWN, WELL_KNOWN_PX = 0.005, 4.0
+"""Share of a frame's diagonal, and pixels in small frames: the deviation of a place that is known well."""
 
 NEIGHBOURS = 16
 """Overlapping frames that are considered of a frame, spread over time."""
@@ -40,7 +47,7 @@ BLOCK = 10_000
 def sure_pairs(view: View, posterior: Posterior, most: int) -> list[Pair]:
     """Return at most so many pairs that surely overlap and were not answered."""
     maps, outline = view.mosaic_from_frame, view.outline
-    pairs = _neighbours(maps, view.estimate.part, outline)
+    pairs = _neighbours(maps, view.estimate.part, outline, CLOSEST_ASKED)
     pairs = pairs[view.may_be_asked(pairs)]
     shared = _shared(maps, outline, pairs)
     pairs, shared = pairs[shared >= LEAST_SHARED], shared[shared >= LEAST_SHARED]
@@ -48,8 +55,33 @@ def sure_pairs(view: View, posterior: Posterior, most: int) -> list[Pair]:
         return []
     sure = posterior.of_pairs(pairs) >= SURE
     pairs, shared = pairs[sure], shared[sure]
-    uncertainty = shared * view.covariance.of_pairs(pairs).cov[:, 0, ::2].sum(axis=1)
-    chosen, count = [], np.zeros(view.frames, dtype=np.int64)
+    return _spread(pairs, shared * view.covariance.of_pairs(pairs).cov[:, 0, ::2].sum(axis=1), view.frames, most)
+
+
+def unmatched_pairs(view: View, failed: PairNumbers, most: int) -> list[Pair]:
+    """Return at most so many pairs without a link that share something at a place that is known to a few pixels.
+
+    They are those that `failed` (n, 2) before the place was known, and narrow strips, which were not worth a question,
+    of frames with few links.
+    """
+    maps, outline = view.mosaic_from_frame, view.outline
+    pairs = _neighbours(maps, view.estimate.part, outline, 1)
+    keys = pair_key(*pairs.T)
+    links = np.bincount(view.linked.ravel(), minlength=view.frames)
+    is_new = np.isin(keys, pair_key(*failed.T)) | (~view.is_settled(pairs) & (links[pairs] <= FEW_LINKS).any(axis=1))
+    pairs = pairs[is_new & ~view.is_linked(pairs)]
+    shared = _shared(maps, outline, pairs)
+    pairs, shared = pairs[shared >= LEAST_STRIP], shared[shared >= LEAST_STRIP]
+    if most <= 0 or not len(pairs):
+        return []
+    variance = view.covariance.of_pairs(pairs).cov[:, 0, ::2].sum(axis=1)
+    known = variance <= max(WELL_KNOWN * 2.0 * outline.outer_half_side, WELL_KNOWN_PX) ** 2
+    return _spread(pairs[known], (shared * variance)[known], view.frames, most)
+
+
+def _spread(pairs: PairNumbers, uncertainty: NDArray[np.float64], frames: int, most: int) -> list[Pair]:
+    """Return at most so many pairs, the least certain first, and few of every frame."""
+    chosen, count = [], np.zeros(frames, dtype=np.int64)
     for n in np.argsort(-uncertainty, kind="stable"):
         i, j = pairs[n]
         if count[i] < MOST_PER_FRAME and count[j] < MOST_PER_FRAME:
@@ -60,7 +92,7 @@ def sure_pairs(view: View, posterior: Posterior, most: int) -> list[Pair]:
     return chosen
 
 
-def _neighbours(maps: Homographies, part: NDArray[np.int64], outline: Outline) -> PairNumbers:
+def _neighbours(maps: Homographies, part: NDArray[np.int64], outline: Outline, closest: int) -> PairNumbers:
     """Return pairs i < j (n, 2) of one mosaic with centres nearby, up to `NEIGHBOURS` of every i, spread over time."""
     centres = apply_map(maps, outline.centre[None])[:, 0]
     across = apply_map(maps, outline.corners)
@@ -68,7 +100,7 @@ def _neighbours(maps: Homographies, part: NDArray[np.int64], outline: Outline) -
     tree, found = cKDTree(centres), []
     for i in range(len(centres)):
         near = np.array(tree.query_ball_point(centres[i], 2.0 * reach[i]), dtype=np.int64)
-        near = np.sort(near[(near >= i + CLOSEST_ASKED) & (part[near] == part[i])])
+        near = np.sort(near[(near >= i + closest) & (part[near] == part[i])])
         chosen = near[np.unique(np.linspace(0, len(near) - 1, min(len(near), NEIGHBOURS)).round().astype(np.int64))]
         found.append(np.column_stack([np.full(len(chosen), i), chosen]))
     return np.concatenate(found)
