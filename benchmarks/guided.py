@@ -23,6 +23,7 @@ import numpy as np
 
 from near_matches import MOST_DRAWN, NEIGHBOURS, SIGMA_PX
 from sets import DATA, SEVEN, find_set
+from smalti.agents.agent import ExpectingAgent
 from smalti.agents.guided import NARROW_STRIP, REACH, THRESHOLD_PX, GuidedKeypointAgent, count_candidates
 from smalti.agents.matcher import DenseAgent
 from smalti.agents.registration_methods import KEYPOINTS, PIXELS
@@ -64,13 +65,13 @@ def judge(name: str, wanted: int) -> str:
             return found[n]
 
         guided = GuidedKeypointAgent(keypoints_of, views.read_gray, outline)
-        agents = {KEYPOINTS: guided, PIXELS: DenseAgent(views.prepared, NARROW_STRIP)}
+        agents: dict[str, ExpectingAgent] = {KEYPOINTS: guided, PIXELS: DenseAgent(views.prepared, NARROW_STRIP)}
         pairs = list(known)
         places = {}
         for pair in pairs:
             i_from_j, _ = cv2.findHomography(known[pair].points_j, known[pair].points_i, 0)
             if i_from_j is not None:
-                places[pair] = Expectation(i_from_j, SIGMA_PX)
+                places[pair] = Expectation(np.asarray(i_from_j, dtype=np.float64), SIGMA_PX)
         said = [name]
         chosen = [list(places)[n] for n in rng.permutation(len(places))[:MOST_TIMED]]
         for method, agent in agents.items():
