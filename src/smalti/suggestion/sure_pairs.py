@@ -24,7 +24,7 @@ SURE = 0.9
 LEAST_SHARED = 0.2
 """The least share of frame j that frame i shows, by the mosaic: in a narrower strip there are few matches."""
 
-LEAST_STRIP, FEW_LINKS = 0.04, 2
+LEAST_STRIP, FEW_LINKS = 0.04, 4
 """The least share of frame j where the place is known to a few pixels. Narrow strips are tried where a frame has so few
 links at most."""
 
