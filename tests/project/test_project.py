@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from smalti.errors import InputError, OutputError, ProjectError
+from smalti.frames.occlusions import COLOUR_STEPS, Highlights, Palette
 from smalti.frames.source_settings import SourceSettings
+from smalti.frames.visibility import FrameMasks
 from smalti.project.answer_store import FILE_NAME
 from smalti.project.facts import FieldOfView
 from smalti.project.packing import pack_mask, unpack_mask
@@ -156,6 +158,20 @@ def test_a_mask_comes_back_and_so_does_none(folder, images):
         assert project.store.fact(FieldOfView) is not None
         project.keep_mask(None)
         assert project.mask is None
+
+
+def test_what_finds_the_masks_of_frames_comes_back(folder, images):
+    rng = np.random.default_rng(2)
+    field, overlays = rng.random((2, HEIGHT, WIDTH)) > 0.3
+    common = rng.random((COLOUR_STEPS, COLOUR_STEPS)) > 0.2
+    kept = FrameMasks(field & ~overlays, False, Highlights(230), Palette(common), overlays)
+    with begin(folder, images) as project:
+        project.keep_mask(None, kept)
+    image = rng.integers(0, 256, (HEIGHT, WIDTH, 3)).astype(np.uint8)
+    with Project.open(folder) as project:
+        assert project.own_masks is not None
+        np.testing.assert_array_equal(project.own_masks.find_parts(0, image), kept.find_parts(0, image))
+        assert project.survey().channels == 5
 
 
 @pytest.mark.parametrize("mask", [pack_mask(np.ones((5, 5), dtype=np.bool_)), "AAAA", "no base64"])

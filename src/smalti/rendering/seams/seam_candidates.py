@@ -74,8 +74,8 @@ def enter(
             if weight <= 0.0:
                 continue
             merit = np.float32(weight * quality)
-            u, v = position(survey_from_frame, x, y)
             if reduced.shape[2] > WORTH:
+                u, v = position(survey_from_frame, x, y)
                 nearest_row = min(max(int(v + 0.5), 0), reduced.shape[0] - 1)
                 nearest_column = min(max(int(u + 0.5), 0), reduced.shape[1] - 1)
                 worth = reduced[nearest_row, nearest_column, WORTH]
@@ -95,6 +95,7 @@ def enter(
             indices[row, column, worst] = index
             merits[row, column, worst] = merit
             bright = brighten(flatness, table_from_frame, x, y)
+            u, v = position(survey_from_frame, x, y)
             look_up(reduced, u, v, colours[row, column, worst])
             mean_gain = (gains[0] + gains[1] + gains[2]) / np.float32(3.0)
             for channel in range(4):

@@ -83,18 +83,21 @@ def assign_pixels(
                         frames[1], votes[1] = chosen[first_row, first_column + 1], (1 - ty) * tx
                         frames[2], votes[2] = chosen[first_row + 1, first_column], ty * (1 - tx)
                         frames[3], votes[3] = chosen[first_row + 1, first_column + 1], ty * tx
-                        best = _elect(
-                            frames,
-                            votes,
-                            frame_from_canvas,
-                            bending,
-                            weights,
-                            worth,
-                            rank,
-                            survey_cell,
-                            x_canvas,
-                            y_canvas,
-                        )
+                        if len(worth):
+                            best = _elect_clear(
+                                frames,
+                                votes,
+                                frame_from_canvas,
+                                bending,
+                                weights,
+                                worth,
+                                rank,
+                                survey_cell,
+                                x_canvas,
+                                y_canvas,
+                            )
+                        else:
+                            best = _elect(frames, votes, frame_from_canvas, bending, weights, x_canvas, y_canvas)
                     if best == NONE:
                         if nearby < 0:
                             nearby = _find_near(touching, boxes, frame_from_canvas, extent, block, near)
@@ -169,13 +172,10 @@ def _elect(
     frame_from_canvas: NDArray[np.float64],
     bending: Bending,
     weights: NDArray[np.float32],
-    worth: NDArray[np.uint8],
-    rank: NDArray[np.int64],
-    survey_cell: int,
     canvas_x: int,
     canvas_y: int,
 ) -> int:
-    """Return the frame with the most votes, of four, that covers a pixel; clear ones first."""
+    """Return the frame with the most votes, of four, that covers a pixel."""
     if frames[0] == frames[1] == frames[2] == frames[3]:
         votes[0], votes[1], votes[2], votes[3] = 1.0, 0.0, 0.0, 0.0
     best, most = NONE, 0.0
@@ -186,19 +186,46 @@ def _elect(
         for k in range(4):
             if frames[k] == frames[n]:
                 total += votes[k]
-        if total > most or len(worth):
+        if total > most:
+            x, y = distorted_position(frame_from_canvas[frames[n]], bending, canvas_x, canvas_y)
+            if covers(weights, x, y):
+                best, most = frames[n], total
+    return best
+
+
+@compiled
+def _elect_clear(
+    frames: NDArray[np.int64],
+    votes: NDArray[np.float64],
+    frame_from_canvas: NDArray[np.float64],
+    bending: Bending,
+    weights: NDArray[np.float32],
+    worth: NDArray[np.uint8],
+    rank: NDArray[np.int64],
+    survey_cell: int,
+    canvas_x: int,
+    canvas_y: int,
+) -> int:
+    """Return the same where frames have masks of their own: clear frames first, hidden ones never."""
+    if frames[0] == frames[1] == frames[2] == frames[3]:
+        votes[0], votes[1], votes[2], votes[3] = 1.0, 0.0, 0.0, 0.0
+    best, most = NONE, 0.0
+    for n in range(4):
+        if frames[n] == NONE or votes[n] <= 0.0:
+            continue
+        total = 0.0
+        for k in range(4):
+            if frames[k] == frames[n]:
+                total += votes[k]
+        if total + 1.0 > most:
             x, y = distorted_position(frame_from_canvas[frames[n]], bending, canvas_x, canvas_y)
             if not covers(weights, x, y):
                 continue
-            if len(worth):
-                worth_here = worth_at(worth[rank[frames[n]]], survey_cell, x, y)
-                if worth_here == HIDDEN:
-                    continue
-                if worth_here == CLEAR:
-                    total += 1.0
-                if total <= most:
-                    continue
-            best, most = frames[n], total
+            worth_here = worth_at(worth[rank[frames[n]]], survey_cell, x, y)
+            if worth_here == CLEAR:
+                total += 1.0
+            if worth_here != HIDDEN and total > most:
+                best, most = frames[n], total
     return best
 
 
