@@ -21,7 +21,7 @@ function vessel(degrees: number, shift = { x: 0, y: 0 }): Landmark[] {
   return [-60, -30, 0, 30, 60].map((along) => {
     const [x_j, y_j] = [160 + along * cosine, 120 + along * sine];
     const at = { x_i: x_j + shift.x, y_i: y_j + shift.y, x_j, y_j };
-    return { ...at, origin: "traced", active: true, sigma_px: 0.3, along_deg: degrees, curve: 0 };
+    return { ...at, origin: "traced", active: true, check: false, sigma_px: 0.3, along_deg: degrees, curve: 0 };
   });
 }
 
@@ -85,7 +85,7 @@ describe("what a vessel determines", () => {
   it("is checked as a whole: a wrong one does not confirm itself", () => {
     const points = [[40, 40], [280, 50], [60, 200]].map(([x, y]): Landmark => {
       const at = { x_i: x!, y_i: y!, x_j: x!, y_j: y! };
-      return { ...at, origin: "clicked", active: true, sigma_px: null, along_deg: null, curve: null };
+      return { ...at, origin: "clicked", active: true, check: false, sigma_px: null, along_deg: null, curve: null };
     });
     const wrong = [...points, ...vessel(0, { x: 0, y: 25 })];
     const { judgements } = knowledgeOf(question, wrong, FRAME, null);
