@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -38,6 +39,10 @@ TURN, SCALE = 0.1, 0.05
 
 SAME_STRETCH = 0.25
 """People draw the same stretch of a vessel in both frames, up to this share of its length (one σ)."""
+
+COMMON = 1.25
+"""Factor on the standard deviation, for what the noise does not show: light that moves with the scope, and what lies
+beside the vessel. It was measured on the synthetic endoscope (`benchmarks/vessels.py`)."""
 
 STARTS, ROUNDS = 15, 15
 SPACING = 4.0  # px between the places at which distances are measured
@@ -177,7 +182,7 @@ class _Fit:
         # On the line of i, as close as possible to where the match has the point.
         points_i = self._i.points[at_i] + along * np.sum((mapped - self._i.points[at_i]) * along, axis=1)[:, None]
         scale = math.sqrt(abs(np.linalg.det(place.i_from_j[:2, :2])))
-        own = np.hypot(self._i.sigma_px[at_i], scale * self._j.sigma_px[at_j])
+        own = COMMON * np.hypot(self._i.sigma_px[at_i], scale * self._j.sigma_px[at_j])
         # What the lines differ by beyond their noise is their error too: relief, or tissue that moved.
         excess = max(1.0, distance_px / float(np.sqrt(np.mean(own**2))))
         slips = self._free_px(place, mapped, along, own)
@@ -254,7 +259,7 @@ class _Shape:
         return cls(directions, turned, line.length_px / degree)
 
 
-def _units(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+def _units(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))
 
 
