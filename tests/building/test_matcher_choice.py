@@ -6,17 +6,24 @@ import cv2
 import numpy as np
 import pytest
 
+from smalti.agents.registration_methods import RegistrationMethod
 from smalti.building.build_settings import BuildSettings
-from smalti.building.matcher_choice import Trial, Trials
+from smalti.building.matcher_choice import Trial, Trials, rank_by_trials
 from smalti.building.preparation import prepare
 from smalti.errors import UnknownNameError
 from smalti.frames.source import open_source
 from smalti.progress import Silence
 from smalti.project.entries import Role
 from smalti.project.project import Project
+from smalti.records import Answer
 from tests.building.filmed import strips, write_images
 
 FRAMES = 7
+
+
+class Silent:
+    def answer(self, pair):
+        return Answer.unsure(pair)
 
 
 def dull(image, rng):
@@ -100,6 +107,20 @@ def test_of_two_ways_about_as_good_neither_is_better():
     one, other = Trial(1.0, 81, 0.4), Trial(0.95, 40, 0.5)
     assert not one.is_better_than(other)
     assert not other.is_better_than(one)
+
+
+def test_the_best_method_of_the_trial_comes_first_and_a_yes_of_the_others_is_worth_less():
+    methods = [RegistrationMethod(name, Silent(), 0.1) for name in ("keypoints", "all pixels", "third")]
+    trials = {"keypoints": Trial(0.3, 20, 2.0), "all pixels": Trial(0.6, 81, 0.5), "third": Trial(0.9, 81, 0.5)}
+    ranked = rank_by_trials(methods, Trials(trials))
+    assert [(one.name, one.share) for one in ranked] == [("third", 0.9), ("keypoints", 0.3), ("all pixels", 0.6)]
+    assert ranked[0].value > ranked[1].value == ranked[2].value
+
+
+def test_a_method_that_was_not_tried_comes_after_the_one_that_did_best():
+    methods = [RegistrationMethod(name, Silent(), 0.1) for name in ("keypoints", "all pixels")]
+    ranked = rank_by_trials(methods, Trials({"keypoints": Trial(1.0, 400, 0.5)}))
+    assert [one.name for one in ranked] == ["keypoints", "all pixels"]
 
 
 def test_keypoints_are_good_if_they_match_often_and_many():
