@@ -1,4 +1,4 @@
-"""Choose keypoint or dense registration by a trial of both; find the part of each frame that registration uses."""
+"""Choose the registration methods by a trial; find the part of each frame that registration uses."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from smalti.agents.agent import Agent, Anywhere, Consultation, prefetch
 from smalti.agents.matcher import CallableAgent, DenseAgent, KeypointAgent, Matcher
+from smalti.building.learned_matcher import learned_agent
 from smalti.engine.links import map_in_pixels
 from smalti.frame_numbers import FrameNumbers
 from smalti.frames.field_of_view import read_mask
@@ -28,6 +29,7 @@ from smalti.project.facts import Fact, Registration
 from smalti.project.project import Project
 from smalti.records import Answer, Landmarks, Pair
 from smalti.registration.dense import Prepared, prepare
+from smalti.registration.learned_weights import find_weights, require_weights
 
 TRIALS = 6
 """Triangles (n, n + 1, n + 2), spread over the sequence, that are registered with both methods."""
@@ -45,7 +47,7 @@ The second number is the ratio of the closing errors of the triangles. Keypoints
 position.
 """
 
-KEYPOINTS, PIXELS = "keypoints", "all pixels"
+KEYPOINTS, LEARNED, PIXELS = "keypoints", "learned keypoints", "all pixels"
 
 NOTHING_PX = 1e6
 """Closing error if there are no triangles."""
@@ -113,15 +115,22 @@ def choose_matchers(
     dense = DenseAgent(frame_views.prepared)
     if registration == "keypoints":
         return Matchers(keypoints, keypoints, KEYPOINTS, known=keypoints)
+    weights = require_weights() if registration == "learned" else find_weights()
+    learned = [] if weights is None else [learned_agent(project.cache, frame_views.read_gray, project.outline, weights)]
+    if registration == "learned":
+        return Matchers(learned[0], learned[0], LEARNED, known=learned[0])
     if registration == "dense":
         return Matchers(Consultation([dense, Anywhere(dense)]), dense, PIXELS, is_dense=True)
     trials = _trials(project, keypoints, dense, numbers.used)
     by_keypoints, by_pixels = trials.keypoints, trials.dense
     if by_pixels is None or not by_pixels.is_better_than(by_keypoints):
-        near = Consultation([keypoints, dense, Anywhere(dense)])
-        far = keypoints if by_pixels is None else Consultation([keypoints, dense])
+        if by_pixels is None:
+            return Matchers(Consultation([keypoints, dense, Anywhere(dense)]), keypoints, KEYPOINTS, known=keypoints)
+        near = Consultation([keypoints, *learned, dense, Anywhere(dense)])
+        far = Consultation([keypoints, *learned, dense])
         return Matchers(near, far, KEYPOINTS, known=keypoints)
-    near, far = Consultation([dense, keypoints, Anywhere(dense)]), Consultation([dense, keypoints])
+    near = Consultation([dense, keypoints, *learned, Anywhere(dense)])
+    far = Consultation([dense, keypoints, *learned])
     return Matchers(near, far, PIXELS, is_dense=True)
 
 

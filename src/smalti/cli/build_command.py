@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # Named here too, so that help needs not import the engine; a test keeps them the same.
 METHODS = ("smalti", "paper")
 FAMILIES = ("translation", "rigid", "similarity", "affine", "projective")
-REGISTRATIONS = ("auto", "keypoints", "dense")
+REGISTRATIONS = ("auto", "keypoints", "learned", "dense")
 
 
 def add_build(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -79,7 +79,8 @@ def add_choice_of_frames(parser: argparse.ArgumentParser) -> argparse._ArgumentG
         "--registration",
         default="auto",
         metavar="|".join(REGISTRATIONS),
-        help="match frames by keypoints, or by all pixels (dense) for low contrast; auto tries both (auto)",
+        help="match frames by keypoints, by learned keypoints (needs their weights, see the README), or by all pixels "
+        "(dense); auto tries what suits the contrast (auto)",
     )
     return frames
 
