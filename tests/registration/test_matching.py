@@ -146,7 +146,11 @@ def search_near(in_i: Keypoints, in_j: Keypoints, at_j: np.ndarray, reach_px: fl
     for i, row in enumerate(distance):
         j = int(np.argmin(row))
         next_distance = min(np.min(np.delete(row, j)), SIFT_MATCHES.usual_next)
-        if np.isfinite(row[j]) and np.argmin(distance[:, j]) == i and row[j] < SIFT_MATCHES.largest_ratio**2 * next_distance:
+        if (
+            np.isfinite(row[j])
+            and np.argmin(distance[:, j]) == i
+            and row[j] < SIFT_MATCHES.largest_ratio**2 * next_distance
+        ):
             found.append((i, j))
     return found
 

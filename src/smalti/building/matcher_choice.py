@@ -29,7 +29,7 @@ from smalti.project.facts import Fact, Registration
 from smalti.project.project import Project
 from smalti.records import Answer, Landmarks, Pair
 from smalti.registration.dense import Prepared, prepare
-from smalti.registration.learned_weights import find_weights, require_weights
+from smalti.registration.learned_weights import INSTALL, find_weights, require_weights
 
 TRIALS = 6
 """Triangles (n, n + 1, n + 2), spread over the sequence, that are registered with both methods."""
@@ -48,6 +48,9 @@ position.
 """
 
 KEYPOINTS, LEARNED, PIXELS = "keypoints", "learned keypoints", "all pixels"
+
+FAILED_OFTEN = 0.2
+"""Share of a sequence's pairs that no method could match, from which on other methods are worth being installed."""
 
 NOTHING_PX = 1e6
 """Closing error if there are no triangles."""
@@ -132,6 +135,20 @@ def choose_matchers(
     near = Consultation([dense, keypoints, *learned, Anywhere(dense)])
     far = Consultation([dense, keypoints, *learned])
     return Matchers(near, far, PIXELS, is_dense=True)
+
+
+def missing_method(project: Project) -> str:
+    """Return what to install if pairs often failed that learned keypoints could match; empty otherwise."""
+    trials, answers = project.store.fact(Trials), project.store.answers()
+    if find_weights() is not None or trials is None or trials.dense is None:
+        return ""
+    failed = sum(entry.answer.is_failure for entry in answers)
+    if failed < FAILED_OFTEN * len(answers):
+        return ""
+    return (
+        f"{failed} of {len(answers)} pairs could not be matched; learned keypoints may match more of them: run "
+        f"`{INSTALL}`, then build into a new folder"
+    )
 
 
 def _trials(project: Project, keypoints: KeypointAgent, dense: Agent, used: Sequence[int]) -> Trials:

