@@ -5,7 +5,7 @@
 The weights must be installed (`make test-learned`). True pairs of the synthetic endoscope are 20, 30 and 45 frames
 apart and share a tenth of their fields at least; the error is against the exact truth. True pairs of real sets are
 those of their landmarks, and the error is that at the landmarks. Pairs of different places are frames of the endoscope
-that share nothing, of one scene and of two, and frames of different scans of corneal_80. Times are processor seconds.
+that share nothing, of one scene and of two. Times are processor seconds.
 """
 
 from __future__ import annotations
@@ -42,9 +42,6 @@ SCENES = ("IDRiD_10", "nasa_Apollo_8__Lunar_Crater", "nasa_bluemarble_ng_5400x27
 GAPS = (20, 30, 45)
 SHARED = 0.1
 REAL = {"corneal": "research_only/corneal_80", "brighton": "brighton", "dendritic": "dendritic_cols0-2"}
-SCANS = ((0, 27), (28, 35), (37, 42), (43, 50), (51, 65), (66, 76), (77, 79))
-"""The frames of corneal_80's scans. No map joins two of them."""
-
 CORRECT_PX = 5.0
 
 Frame = tuple[NDArray[np.uint8], NDArray[np.bool_] | None]
@@ -111,7 +108,7 @@ def main() -> None:
         if name == "endoscope":
             measure_endoscope(methods, options.pairs, options.apart, options.frames, rng)
         else:
-            measure_real(name, methods, options.pairs, options.apart // 4, rng)
+            measure_real(name, methods, options.pairs, rng)
     for method in methods:
         each = [1e3 * float(np.median(seconds)) for seconds in (method.frame_seconds, method.pair_seconds)]
         print(f"\n{method.name}: {each[0]:.0f} ms a frame, {each[1]:.0f} ms a pair (median, processor time)")
@@ -150,12 +147,12 @@ def measure_endoscope(methods: Sequence[Method], count: int, apart: int, frames:
     some = [scene * length + int(n) for scene in range(len(SCENES)) for n in rng.choice(length, frames, replace=False)]
     candidates = [Pair(*two) for two in combinations(sorted(some), 2)]
     order = (candidates[n] for n in rng.permutation(len(candidates)))
-    different = first(apart - apart // 4, (pair for pair in order if not len(common(pair)[0])))
+    different = first(apart, (pair for pair in order if not len(common(pair)[0])))
     report("endoscope, different places", different, seen, methods, None)
 
 
-def measure_real(name: str, methods: Sequence[Method], count: int, apart: int, rng: np.random.Generator) -> None:
-    """Print the rows of a real set."""
+def measure_real(name: str, methods: Sequence[Method], count: int, rng: np.random.Generator) -> None:
+    """Print the row of a real set."""
     folder = DATA / REAL[name]
     with open_source(str(folder / "frames")) as source:
 
@@ -167,15 +164,6 @@ def measure_real(name: str, methods: Sequence[Method], count: int, apart: int, r
         pairs = sorted(known)
         chosen = [pairs[n] for n in rng.permutation(len(pairs))[: 2 * count]]
         report(f"{name}, pairs with landmarks", chosen, seen, methods, lambda p: (known[p].points_j, known[p].points_i))
-        if name == "corneal":
-            different = [
-                Pair(i, j)
-                for (_, end), (start, _) in combinations(SCANS, 2)
-                for i in range(next(a for a, b in SCANS if b == end), end + 1)
-                for j in range(start, next(b for a, b in SCANS if a == start) + 1)
-            ]
-            some = [different[n] for n in rng.permutation(len(different))[:apart]]
-            report(f"{name}, different scans", some, seen, methods, None)
 
 
 def report(name: str, pairs: Sequence[Pair], seen: Frames, methods: Sequence[Method], truth: Truth | None) -> None:
