@@ -223,7 +223,7 @@ def _reduced(image: Map, factor: int) -> Map:
     for y in range(factor):
         for x in range(factor):
             total += squares[:, :, y, :, x]
-    return total / np.float32(factor * factor)
+    return np.asarray(total / (factor * factor), dtype=np.float32)
 
 
 def _block(image: Map, first: Layer, second: Layer) -> Map:
