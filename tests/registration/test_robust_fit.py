@@ -251,3 +251,13 @@ def test_maps_forth_and_back_that_disagree_are_refused(monkeypatch):
     points_j = spread(40)
     monkeypatch.setattr(fitting, "_robust_affine", biased_on_the_way_back)
     assert "disagree by 8.0 px, 3.0 allowed" in refusal(points_j + 2.0, points_j)
+
+
+@pytest.mark.parametrize(("shift_px", "is_believed"), [(0.0, False), (170.0, True)])
+def test_a_share_of_the_matches_in_the_common_field_must_agree(shift_px, is_believed):
+    # Twenty matches agree, and eighty others are scattered: over a whole frame they refute the map, over a strip not.
+    common = spread(20) * np.array([(WIDTH - shift_px) / WIDTH, 1.0])
+    wrong_i, wrong_j = spread(80, seed=2), spread(80, seed=3)
+    points_i = np.concatenate([common + np.array([shift_px, 0.0]), wrong_i])
+    answer = fit(points_i, np.concatenate([common, wrong_j]), least_inliers=8, least_share_in_common=0.25)
+    assert (answer.verdict is Verdict.YES) == is_believed

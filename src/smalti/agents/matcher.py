@@ -21,7 +21,7 @@ from smalti.geometry.linear_maps import square
 from smalti.geometry.outline import Outline
 from smalti.records import Answer, Expectation, Landmarks, Pair, Points
 from smalti.registration.dense import ANYWHERE, DenseSettings, Prepared, register
-from smalti.registration.keypoints import Keypoints, match_expected, match_keypoints
+from smalti.registration.keypoints import SIFT_MATCHES, Keypoints, MatchSettings, match_expected, match_keypoints
 from smalti.registration.robust_fit import FitSettings, fit_matches
 
 Image: TypeAlias = NDArray[np.uint8]
@@ -47,14 +47,19 @@ with all, which takes ten times as long."""
 
 
 class KeypointAgent:
-    """Matches the keypoints of two frames."""
+    """Matches the keypoints of two frames, SIFT's or learned ones."""
 
     def __init__(
-        self, keypoints_of: Callable[[int], Keypoints], outline: Outline, settings: FitSettings | None = None
+        self,
+        keypoints_of: Callable[[int], Keypoints],
+        outline: Outline,
+        settings: FitSettings | None = None,
+        matching: MatchSettings = SIFT_MATCHES,
     ) -> None:
         self._keypoints_of = keypoints_of
         self._outline = outline
         self._settings = FitSettings() if settings is None else settings
+        self._matching = matching
         self._ahead: dict[Pair, tuple[Expectation | None, Future[Answer]]] = {}
 
     def answer(self, pair: Pair) -> Answer:
@@ -93,21 +98,22 @@ class KeypointAgent:
 
     def _register(self, pair: Pair, in_i: Keypoints, in_j: Keypoints, expected: Expectation | None) -> Answer:
         if expected is not None and self._narrows(expected):
-            found = self._fit(pair, match_expected(in_i, in_j, expected, self._reach(expected)))
+            found = self._fit(pair, match_expected(in_i, in_j, expected, self._reach(expected), self._matching))
             if found.landmarks is not None:
                 return found
         if min(len(in_i), len(in_j)) > MATCHED_FIRST:
-            few = self._fit(pair, match_keypoints(in_i.spread(MATCHED_FIRST), in_j.spread(MATCHED_FIRST)))
+            strongest = in_i.spread(MATCHED_FIRST), in_j.spread(MATCHED_FIRST)
+            few = self._fit(pair, match_keypoints(*strongest, self._matching))
             if few.landmarks is not None:
                 more = few if len(few.landmarks) >= ENOUGH_MATCHES else self._look_near(few.landmarks, in_i, in_j)
                 if more.landmarks is not None and len(more.landmarks) >= len(few.landmarks):
                     return more
-        return self._fit(pair, match_keypoints(in_i, in_j))
+        return self._fit(pair, match_keypoints(in_i, in_j, self._matching))
 
     def _look_near(self, found: Landmarks, in_i: Keypoints, in_j: Keypoints) -> Answer:
         """Match all keypoints near the map that a few agree on."""
         expected = Expectation(map_in_pixels(found, self._outline), 0.0)
-        return self._fit(found.pair, match_expected(in_i, in_j, expected, self._nearness))
+        return self._fit(found.pair, match_expected(in_i, in_j, expected, self._nearness, self._matching))
 
     def _fit(self, pair: Pair, matches: tuple[Points, Points]) -> Answer:
         return fit_matches(pair, *matches, self._outline, self._settings)

@@ -24,7 +24,8 @@ from enum import StrEnum
 from smalti.agents.agent import Agent, ask, prefetch
 from smalti.records import Answer, Expectation, Pair, Verdict
 
-KEYPOINTS, SPOTS, PIXELS, OWN = "keypoints", "spots", "all pixels", "a matcher of one's own"
+KEYPOINTS, SPOTS, LEARNED, PIXELS = "keypoints", "spots", "learned keypoints", "all pixels"
+OWN = "a matcher of one's own"
 """Names of registration methods, as people read them."""
 
 WORTH_SECONDS = 10.0

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
 from smalti.compiled import compiled, compiled_parallel, prange
-from smalti.registration.keypoints import DESCRIPTOR_LEVELS, LARGEST_RATIO, USUAL_NEXT, Keypoints
+from smalti.registration.keypoints import DESCRIPTOR_LEVELS, SIFT_MATCHES, Keypoints
 
 KEYPOINTS = 300
 """Of each frame: the strongest, spread over it."""
@@ -35,7 +35,7 @@ FEWEST_KEYPOINTS = 40
 FALL = 0.05
 """Squared distance of two descriptors of length 1 at which they count 1/e."""
 
-LARGEST = LARGEST_RATIO**2 * USUAL_NEXT
+LARGEST = SIFT_MATCHES.largest_ratio**2 * SIFT_MATCHES.usual_next
 """At a larger squared distance keypoints are not matched either: nothing tells them from chance."""
 
 KEYPOINTS_OF_A_CELL = 500
@@ -57,7 +57,7 @@ def likeness_of(keypoints: Iterable[Keypoints], frames: int, seed: int = 0) -> c
     The seed draws the centres of the cells. A frame without keypoints is like no other.
     """
     wanted = int(np.clip(MOST_DESCRIPTORS // max(frames, 1), FEWEST_KEYPOINTS, KEYPOINTS))
-    shown = _Shown.of((of_frame.spread(wanted).descriptors for of_frame in keypoints), seed)
+    shown = _Shown.of((np.asarray(one.spread(wanted).descriptors, dtype=np.uint8) for one in keypoints), seed)
     return symmetric(_rows_of(shown), shown.frames)
 
 

@@ -14,6 +14,7 @@ from smalti.agents.guided import NARROW_STRIP, GuidedKeypointAgent
 from smalti.agents.matcher import CallableAgent, DenseAgent, KeypointAgent, Matcher
 from smalti.agents.registration_methods import (
     KEYPOINTS,
+    LEARNED,
     OWN,
     PIXELS,
     SPOTS,
@@ -24,6 +25,7 @@ from smalti.agents.registration_methods import (
 )
 from smalti.agents.spot_agent import SpotAgent
 from smalti.building.frame_views import FrameViews
+from smalti.building.learned_matcher import learned_agent
 from smalti.engine.links import map_in_pixels
 from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.homographies import apply_map
@@ -32,6 +34,7 @@ from smalti.project.entries import AnswerEntry, Role
 from smalti.project.facts import Fact, Registration, Text
 from smalti.project.project import Project
 from smalti.records import Answer, Landmarks, Pair
+from smalti.registration.learned_weights import INSTALL, find_weights, require_weights
 
 TRIALS = 6
 """Triangles (n, n + 1, n + 2), spread over the sequence, that are registered with every method."""
@@ -52,13 +55,16 @@ position.
 LESS_WORTH = 0.8
 """A yes of the methods that do not do best in the trial, compared with a yes of the one that does."""
 
+FAILED_OFTEN = 0.2
+"""Share of a sequence's pairs that no method could match, from which on other methods are worth being installed."""
+
 NOTHING_PX = 1e6
 """Closing error if there are no triangles."""
 
-KEYPOINT_SECONDS, SPOT_SECONDS, SECONDS_PER_PIXEL = 0.05, 0.02, 4e-7
-"""Processor seconds of a pair by keypoints, by spots, and by all pixels for each pixel of a frame
-(`benchmarks/near_matches.py`, `fluorescence.py` and `dense.py`). Their ratio decides, and it is much the same on all
-machines."""
+KEYPOINT_SECONDS, SPOT_SECONDS, SECONDS_PER_PIXEL, LEARNED_SECONDS_PER_PIXEL = 0.05, 0.02, 4e-7, 2e-6
+"""Processor seconds of a pair by keypoints, by spots, and by all pixels and by learned keypoints for each pixel of a
+frame (`benchmarks/near_matches.py`, `fluorescence.py`, `dense.py` and `learned.py`). Their ratio decides, and it is
+much the same on all machines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,19 +166,29 @@ def choose_matchers(
         return Matchers([RegistrationMethod(OWN, agent, KEYPOINT_SECONDS)])
     keypoints = KeypointAgent(project.cache.keypoints, project.outline)
     dense = DenseAgent(frame_views.prepared)
+    weights = require_weights() if registration == "learned" else find_weights()
     pixels = project.source.width * project.source.height
     methods = [
         RegistrationMethod(KEYPOINTS, keypoints, KEYPOINT_SECONDS),
         RegistrationMethod(SPOTS, SpotAgent(frame_views.stars, project.outline), SPOT_SECONDS),
+        *(
+            RegistrationMethod(
+                LEARNED,
+                learned_agent(project.cache, frame_views.read_gray, project.outline, found),
+                LEARNED_SECONDS_PER_PIXEL * pixels,
+            )
+            for found in ([] if weights is None else [weights])
+        ),
         RegistrationMethod(PIXELS, dense, SECONDS_PER_PIXEL * pixels, looks_near=True),
     ]
     guided: dict[str, Agent] = {
         KEYPOINTS: GuidedKeypointAgent(project.cache.keypoints, frame_views.read_gray, project.outline),
         PIXELS: DenseAgent(frame_views.prepared, NARROW_STRIP),
     }
-    asked_for = {"keypoints": methods[:1], "dense": methods[2:]}.get(registration)
-    if asked_for is not None:
-        return Matchers(asked_for, near=keypoints if registration == "keypoints" else None, guided=guided)
+    if registration != "auto":
+        name = {"keypoints": KEYPOINTS, "learned": LEARNED, "dense": PIXELS}[registration]
+        [only] = [method for method in methods if method.name == name]
+        return Matchers([only], near=None if name == PIXELS else only.agent, guided=guided)
     trials = _trials(project, methods, keypoints, numbers.used)
     methods = rank_by_trials(methods, trials)
     is_enough = trials.by_method[KEYPOINTS].is_good
@@ -193,6 +209,20 @@ def rank_by_trials(methods: Sequence[RegistrationMethod], trials: Trials) -> lis
         share = method.share if trial is None else trial.share
         found.append(replace(method, share=share, value=1.0 if method is best else LESS_WORTH))
     return found
+
+
+def missing_method(project: Project) -> str:
+    """Return what to install if pairs often failed that learned keypoints could match; empty otherwise."""
+    trials, answers = project.store.fact(Trials), project.store.answers()
+    if find_weights() is not None or trials is None or trials.by_method[KEYPOINTS].is_good:
+        return ""
+    failed = sum(entry.answer.is_failure for entry in answers)
+    if failed < FAILED_OFTEN * len(answers):
+        return ""
+    return (
+        f"{failed} of {len(answers)} pairs could not be matched; learned keypoints may match more of them: run "
+        f"`{INSTALL}`, then build into a new folder"
+    )
 
 
 def _trials(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # Named here too, so that help needs not import the engine; a test keeps them the same.
 METHODS = ("smalti", "paper")
 FAMILIES = ("translation", "rigid", "similarity", "affine", "projective")
-REGISTRATIONS = ("auto", "keypoints", "dense")
+REGISTRATIONS = ("auto", "keypoints", "learned", "dense")
 
 
 def add_build(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -80,7 +80,8 @@ def add_choice_of_frames(parser: argparse.ArgumentParser) -> argparse._ArgumentG
         "--registration",
         default="auto",
         metavar="|".join(REGISTRATIONS),
-        help="match frames by keypoints, or by all pixels (dense) for low contrast; auto tries both (auto)",
+        help="match frames by keypoints, by learned keypoints (needs their weights, see the README), or by all pixels "
+        "(dense); auto tries what suits the contrast (auto)",
     )
     return frames
 
@@ -137,7 +138,9 @@ def run_build(options: argparse.Namespace) -> None:
 
 
 def closing_words(project: Project) -> str:
-    """Say where things are, and how good."""
+    """Say where things are, how good, and what would help."""
+    from smalti.building.matcher_choice import missing_method  # noqa: PLC0415
+
     info = project.info()
     frames = info.frames
     mosaics = "one mosaic" if info.parts == 1 else f"{info.parts} mosaics"
@@ -159,6 +162,9 @@ def closing_words(project: Project) -> str:
     if info.unconfirmed:
         unconfirmed = _count(info.unconfirmed, "frame depends", "frames depend")
         lines.append(f"{unconfirmed} on a single match that no other match confirms; see the report")
+    missing = missing_method(project)
+    if missing:
+        lines.append(missing)
     lines.append(f"report: {project.folder / 'report.html'}")
     return "\n".join(lines)
 

@@ -150,7 +150,9 @@ def _read_array(content: bytes) -> NDArray[Any]:
 
 
 def _check_keypoints(arrays: dict[str, NDArray[Any]]) -> None:
-    expected = {"points": ((2,), np.float32), "descriptors": ((128,), np.uint8), "strengths": ((), np.float32)}
+    # Those of learned keypoints have signs.
+    kind = np.int8 if arrays.get("descriptors", np.empty(0)).dtype == np.int8 else np.uint8
+    expected = {"points": ((2,), np.float32), "descriptors": ((128,), kind), "strengths": ((), np.float32)}
     if arrays.keys() != expected.keys():
         raise ValueError("other arrays")
     for name, (shape, dtype) in expected.items():

@@ -14,7 +14,7 @@ from smalti.frames.source_settings import SourceSettings
 from smalti.records import Pair
 
 Method = Literal["smalti", "paper"]
-Registration = Literal["auto", "keypoints", "dense"]
+Registration = Literal["auto", "keypoints", "learned", "dense"]
 
 Side = Annotated[int, Field(ge=1, le=100_000)]
 """Of a frame, px."""

@@ -36,13 +36,21 @@ DESCRIPTOR_LEVELS = 255
 CELLS = 12
 """Cells along each side of the grid over which keypoints are spread."""
 
-LARGEST_RATIO = 0.8
-"""Largest ratio of the best distance to the second best: of two similar candidates, neither is accepted."""
 
-USUAL_NEXT = 0.3
-"""A usual squared distance of the second best descriptor in a whole frame, where lengths are 1. Of keypoints within
-reach at a wrong place, next to none are within its share: 2 or 3 of 2,500, and of those at the right place nine tenths.
-"""
+@dataclass(frozen=True, slots=True)
+class MatchSettings:
+    """When two descriptors are those of one point. The defaults are for SIFT."""
+
+    largest_ratio: float = 0.8
+    """Largest ratio of the best distance to the second best: of two similar candidates, neither is accepted."""
+
+    usual_next: float = 0.3
+    """A usual squared distance of the second best descriptor in a whole frame, where lengths are 1. Of keypoints within
+    reach at a wrong place, next to none are within its share: 2 or 3 of 2,500, and of those at the right place nine
+    tenths."""
+
+
+SIFT_MATCHES = MatchSettings()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +58,7 @@ class Keypoints:
     """Points of a frame, strongest first, with their descriptors."""
 
     points: NDArray[np.float32]  # (n, 2), pixels
-    descriptors: NDArray[np.uint8]  # (n, 128): root-SIFT; length 1 is DESCRIPTOR_LEVELS
+    descriptors: NDArray[np.uint8] | NDArray[np.int8]  # (n, 128): root-SIFT or learned; length 1 is DESCRIPTOR_LEVELS
     strengths: NDArray[np.float32]  # (n,)
 
     def __len__(self) -> int:
@@ -129,7 +137,7 @@ def _detect(
     return Keypoints(points[order], rooted, strengths[order])
 
 
-def match_keypoints(in_i: Keypoints, in_j: Keypoints) -> tuple[Points, Points]:
+def match_keypoints(in_i: Keypoints, in_j: Keypoints, settings: MatchSettings = SIFT_MATCHES) -> tuple[Points, Points]:
     """Return points (n, 2) of i and of j that are mutual nearest neighbours by a margin."""
     if len(in_i) < 2 or len(in_j) < 2:
         return np.empty((0, 2)), np.empty((0, 2))
@@ -138,11 +146,17 @@ def match_keypoints(in_i: Keypoints, in_j: Keypoints) -> tuple[Points, Points]:
     numbers = np.arange(len(in_i))
     # Descriptors have length 1: squared distance = 2 - 2 · similarity.
     distance, next_distance = 2.0 - 2.0 * similarity[numbers, best_j], 2.0 - 2.0 * second
-    kept = (best_i[best_j] == numbers) & (distance < LARGEST_RATIO**2 * next_distance)
+    kept = (best_i[best_j] == numbers) & (distance < settings.largest_ratio**2 * next_distance)
     return in_i.points[kept].astype(np.float64), in_j.points[best_j[kept]].astype(np.float64)
 
 
-def match_expected(in_i: Keypoints, in_j: Keypoints, expected: Expectation, reach_px: float) -> tuple[Points, Points]:
+def match_expected(
+    in_i: Keypoints,
+    in_j: Keypoints,
+    expected: Expectation,
+    reach_px: float,
+    settings: MatchSettings = SIFT_MATCHES,
+) -> tuple[Points, Points]:
     """Do the same among keypoints that lie within `reach_px` of each other by the expected map.
 
     In a narrow strip that two frames share, this finds far more matches: most keypoints of either frame lie elsewhere.
@@ -163,7 +177,7 @@ def match_expected(in_i: Keypoints, in_j: Keypoints, expected: Expectation, reac
     )
     best_j, best_i = np.where(best_j < 0, best_j, by_x[best_j]), best_i[np.argsort(by_x)]
     numbers = np.arange(len(in_i))
-    alike = best < LARGEST_RATIO**2 * np.minimum(second, USUAL_NEXT * DESCRIPTOR_LEVELS**2)
+    alike = best < settings.largest_ratio**2 * np.minimum(second, settings.usual_next * DESCRIPTOR_LEVELS**2)
     kept = (best_j >= 0) & (best_i[best_j] == numbers) & alike
     return in_i.points[kept].astype(np.float64), in_j.points[best_j[kept]].astype(np.float64)
 
@@ -201,8 +215,8 @@ def _nearest(
 def _nearest_within(
     at_i: NDArray[np.float64],
     at_j: NDArray[np.float64],
-    of_i: NDArray[np.uint8],
-    of_j: NDArray[np.uint8],
+    of_i: NDArray[np.uint8] | NDArray[np.int8],
+    of_j: NDArray[np.uint8] | NDArray[np.int8],
     reach: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return for every i the most similar j within reach, -1 for none, its squared distance, and that of the second.

@@ -33,6 +33,7 @@ class FitSettings:
     threshold_px: float = 3.0
     least_inliers: int = 10
     least_share: float = 0.1  # share of the matches that must agree, beyond `least_inliers`
+    least_share_in_common: float = 0.0  # of the matches in the common field, as the map has it, that must agree
     largest_scale: float = 4.0  # of one frame in the other
     largest_stretch: float = 2.0  # the longer axis over the shorter
     largest_perspective: float = 2.0  # the farthest landmark's distance over the nearest's
@@ -84,6 +85,9 @@ def _rejection(
     count, agreed = found.inliers.sum(), points_j[found.inliers]
     if count < needed:
         return f"{count} of {len(points_i)} matches agree, {needed} needed"
+    needed = round(settings.least_share_in_common * _in_common(found, points_i, points_j, outline))
+    if count < needed:
+        return f"{count} matches agree, {needed} needed in so large a common field"
     fault = find_fault(found.i_from_j, agreed, settings) or find_horizon(found.i_from_j, outline.corners)
     if fault:
         return f"{count} matches agree on a map that {fault}"
@@ -93,6 +97,14 @@ def _rejection(
     if not disagreement <= allowed:
         return f"the maps in the two directions disagree by {disagreement:.1f} px, {allowed:.1f} allowed"
     return ""
+
+
+def _in_common(found: _Consensus, points_i: Points, points_j: Points, outline: Outline) -> int:
+    """Return how many matches are of points that both frames show if the map is right."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        in_i = outline.contains(apply_map(found.i_from_j, points_j))
+        in_j = outline.contains(apply_map(found.j_from_i, points_i))
+    return int(min(in_i.sum(), in_j.sum()))
 
 
 def find_fault(i_from_j: Homographies, points_j: Points, settings: FitSettings) -> str:
