@@ -258,6 +258,6 @@ def test_a_share_of_the_matches_in_the_common_field_must_agree(shift_px, is_beli
     # Twenty matches agree, and eighty others are scattered: over a whole frame they refute the map, over a strip not.
     common = spread(20) * np.array([(WIDTH - shift_px) / WIDTH, 1.0])
     wrong_i, wrong_j = spread(80, seed=2), spread(80, seed=3)
-    points_i = np.concatenate([common + [shift_px, 0.0], wrong_i])
+    points_i = np.concatenate([common + np.array([shift_px, 0.0]), wrong_i])
     answer = fit(points_i, np.concatenate([common, wrong_j]), least_inliers=8, least_share_in_common=0.25)
     assert (answer.verdict is Verdict.YES) == is_believed
