@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from smalti.agents.agent import Agent, Anywhere, Consultation, prefetch
 from smalti.agents.matcher import CallableAgent, DenseAgent, KeypointAgent, Matcher
-from smalti.agents.spot_agent import SpotAgent
+from smalti.agents.spot_agent import FullerAgent, SpotAgent
 from smalti.engine.links import map_in_pixels
 from smalti.errors import InputError
 from smalti.frame_numbers import FrameNumbers
@@ -127,8 +127,8 @@ def choose_matchers(
             return Matchers(
                 Consultation([keypoints, spots, dense, Anywhere(dense)]), keypoints, KEYPOINTS, known=keypoints
             )
-        # Of spots on a flat ground, keypoints match a few by luck, and less precisely.
-        near, far = Consultation([spots, keypoints, dense, Anywhere(dense)]), Consultation([spots, keypoints, dense])
+        fuller = FullerAgent(keypoints, spots)
+        near, far = Consultation([fuller, dense, Anywhere(dense)]), Consultation([fuller, dense])
         return Matchers(near, far, KEYPOINTS, known=keypoints)
     near, far = Consultation([dense, keypoints, spots, Anywhere(dense)]), Consultation([dense, keypoints])
     return Matchers(near, far, PIXELS, is_dense=True)
