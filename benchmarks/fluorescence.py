@@ -53,9 +53,13 @@ def main() -> None:
                 raster = FluorescenceRaster(columns, rows, seed=seed, look=look)
                 with tempfile.TemporaryDirectory() as folder:
                     found = {"look": look, "tiles": tiles, "seed": seed} | measure(raster, Path(folder))
-                print(
-                    json.dumps(found) if options.json else "  ".join(f"{k} {v}" for k, v in found.items()), flush=True
-                )
+                show(found, options.json)
+        if options.apart:
+            show({"look": look} | count_false(options.apart, look), options.json)
+
+
+def show(found: dict[str, Any], as_json: bool) -> None:
+    print(json.dumps(found) if as_json else "  ".join(f"{k} {v}" for k, v in found.items()), flush=True)
 
 
 def measure(raster: FluorescenceRaster, folder: Path) -> dict[str, Any]:

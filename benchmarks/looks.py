@@ -34,7 +34,7 @@ from scipy.sparse.csgraph import shortest_path
 from scipy.stats import rankdata
 
 from sets import DATA
-from smalti.appearance.keypoint_likeness import FALL, LARGEST, likeness_of
+from smalti.appearance.keypoint_likeness import FALL, likeness_of
 from smalti.appearance.patch_words import SAMPLED_FRAMES, View, describe_patches, grid_signatures
 from smalti.appearance.visual_words import learn_words, signatures_of
 from smalti.building.frame_views import FrameViews
@@ -48,12 +48,14 @@ from smalti.interchange.landmarks_csv import read_landmarks
 from smalti.overlap.external_model import ExternalModel, PoolableModel
 from smalti.overlap.pair_likeness import PairLikeness
 from smalti.overlap.weighted_signatures import WeightedSignatures
-from smalti.registration.keypoints import Keypoints, find_keypoints
+from smalti.registration.keypoints import SIFT_MATCHES, Keypoints, find_keypoints
 from smalti.suggestion.appearance_evidence import REACH, neighbours
 from smalti_lab.endoscopy.endoscope_sequence import EndoscopeSequence
 from smalti_lab.endoscopy.endoscope_settings import EndoscopeSettings
 from smalti_lab.synthetic.aerial_sequences import fly_about
 from smalti_lab.synthetic.scene import load_scene
+
+LARGEST = SIFT_MATCHES.largest_ratio**2 * SIFT_MATCHES.usual_next
 
 OVERLAPPING, APART = 0.1, 0.02
 FAR_FRAMES = 10
@@ -294,7 +296,7 @@ def by_comparison(find: Callable[[LookedAt], Features], looked_at: LookedAt, see
                 nearest, at = distance.argmin(axis=1), np.arange(len(one))
                 best = distance[at, nearest]
                 mutual = (distance.argmin(axis=0)[nearest] == at) & (best <= LARGEST)
-                alike = np.exp(-np.maximum(best[mutual], 0.0) / FALL).sum() / np.sqrt(len(one) * len(other))
+                alike = np.exp(-np.maximum(best[mutual], 0.0) / (FALL * LARGEST)).sum() / np.sqrt(len(one) * len(other))
                 likeness[i, j] = likeness[j, i] = alike
     return PairLikeness(csr_array(likeness))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smalti.agents.spot_agent import SpotAgent
+from smalti.agents.matcher import ENOUGH_MATCHES
+from smalti.agents.spot_agent import FullerAgent, SpotAgent
 from smalti.geometry.outline import Outline
-from smalti.records import Expectation, Pair, Verdict
+from smalti.records import Answer, Expectation, Landmarks, Pair, Verdict
 from smalti.registration.constellation import Stars
 
 OUTLINE = Outline.of_pixels(400, 400)
@@ -63,3 +64,32 @@ def test_spots_on_one_line_make_no_link():
 def test_frames_with_hardly_any_spots_are_not_compared(spots):
     frames = Stars.of(np.random.default_rng(1).uniform(0, 400, (spots, 2)), np.ones(spots), np.ones(spots))
     assert "too few spots" in SpotAgent(lambda _: frames, OUTLINE).answer(PAIR).reason
+
+
+class Says:
+    """Answers with so many landmarks, and notes that it was asked."""
+
+    def __init__(self, landmarks):
+        self.landmarks, self.asked = landmarks, 0
+
+    def answer(self, pair):
+        self.asked += 1
+        if not self.landmarks:
+            return Answer.unsure(pair, "nothing")
+        points = np.random.default_rng(2).uniform(0, 400, (self.landmarks, 2))
+        return Answer.yes(Landmarks(pair, points, points))
+
+
+@pytest.mark.parametrize(("keypoints", "spots", "taken"), [(18, 46, 46), (30, 11, 30), (0, 8, 8), (12, 0, 12)])
+def test_the_answer_with_more_landmarks_is_taken(keypoints, spots, taken):
+    assert len(FullerAgent(Says(keypoints), Says(spots)).answer(PAIR).landmarks) == taken
+
+
+def test_spots_are_not_looked_for_where_keypoints_are_enough():
+    spots = Says(500)
+    FullerAgent(Says(ENOUGH_MATCHES), spots).answer(PAIR)
+    assert spots.asked == 0
+
+
+def test_the_reasons_of_both_are_told_where_neither_matches():
+    assert FullerAgent(Says(0), Says(0)).answer(PAIR).reason == "nothing; nothing"

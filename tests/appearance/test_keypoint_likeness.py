@@ -11,7 +11,6 @@ import pytest
 from smalti.appearance import keypoint_likeness
 from smalti.appearance.keypoint_likeness import (
     FALL,
-    LARGEST,
     likeness_of,
     pack_likeness,
     symmetric,
@@ -19,10 +18,11 @@ from smalti.appearance.keypoint_likeness import (
 )
 from smalti.appearance.visual_words import signatures_of
 from smalti.geometry.outline import Outline
-from smalti.registration.keypoints import DESCRIPTOR_LEVELS, NO_KEYPOINTS, Keypoints
+from smalti.registration.keypoints import DESCRIPTOR_LEVELS, NO_KEYPOINTS, SIFT_MATCHES, Keypoints
 from tests.registration.scenes import FRAME_SIZE, FRAMES, apart, keypoints, overlapping
 
 SMALL = 8
+LARGEST = SIFT_MATCHES.largest_ratio**2 * SIFT_MATCHES.usual_next
 
 
 def first(count: int, frames: int) -> list[Keypoints]:
@@ -44,7 +44,7 @@ def by_hand(some: list[Keypoints]) -> np.ndarray:
             a = np.arange(len(one))
             b = distance.argmin(axis=1)
             mutual = (distance.argmin(axis=0)[b] == a) & (distance[a, b] <= LARGEST)
-            likeness[i, j] = likeness[j, i] = np.exp(-distance[a, b][mutual] / FALL).sum() / np.sqrt(
+            likeness[i, j] = likeness[j, i] = np.exp(-distance[a, b][mutual] / (FALL * LARGEST)).sum() / np.sqrt(
                 len(one) * len(other)
             )
     return likeness

@@ -58,9 +58,9 @@ def test_a_frame_that_cannot_be_decoded_has_none(tmp_path, seen):
 @pytest.mark.parametrize(
     ("failures", "trials", "is_said"),
     [
-        (5, Trials(POOR, POOR), True),
-        (1, Trials(POOR, POOR), False),  # hardly any pair failed
-        (5, Trials(GOOD, None), False),  # keypoints are good: learned ones would not be asked
+        (5, Trials({"keypoints": POOR, "all pixels": POOR}), True),
+        (1, Trials({"keypoints": POOR, "all pixels": POOR}), False),  # hardly any pair failed
+        (5, Trials({"keypoints": GOOD}), False),  # keypoints are good: learned ones would not be asked
         (5, None, False),  # the user has chosen the method
     ],
 )
@@ -74,5 +74,5 @@ def test_the_command_names_the_weights_where_pairs_often_fail(monkeypatch, failu
 
 def test_nothing_is_named_where_the_weights_are_installed(monkeypatch, tmp_path):
     monkeypatch.setattr(matcher_choice, "find_weights", lambda: tmp_path)
-    store = SimpleNamespace(fact=lambda _: Trials(POOR, POOR), answers=lambda: [])
+    store = SimpleNamespace(fact=lambda _: Trials({"keypoints": POOR, "all pixels": POOR}), answers=lambda: [])
     assert missing_method(SimpleNamespace(store=store)) == ""

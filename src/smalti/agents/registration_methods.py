@@ -141,7 +141,8 @@ class MethodsInTurn:
         for method, known in asked:
             answer = ask(method.agent, pair, known)
             if answer.landmarks is not None:
-                return replace(answer, landmarks=replace(answer.landmarks, method=method.name), failed=failed)
+                by = answer.landmarks.method or method.name
+                return replace(answer, landmarks=replace(answer.landmarks, method=by), failed=failed)
             reasons.append(answer.reason)
             failed, verdict = (*failed, method.name), answer.verdict
         return Answer(pair, verdict, reason="; ".join(reasons), failed=failed)

@@ -1,11 +1,15 @@
-"""An agent that registers frames of spots, which all look alike: by where these lie alone."""
+"""Agents that register frames of spots, which all look alike: by where these lie alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from smalti.agents.agent import ExpectingAgent, prefetch
+from smalti.agents.matcher import ENOUGH_MATCHES
+from smalti.agents.registration_methods import SPOTS
 from smalti.geometry.homographies import apply_map
 from smalti.geometry.linear_maps import square
 from smalti.geometry.outline import Outline
@@ -60,3 +64,33 @@ class SpotAgent:
         if not landmarks.determine_affine:
             return Answer.unsure(pair, f"{len(found)} spots meet, but lie on one line")
         return Answer.yes(landmarks, f"{len(found)} spots meet; by chance {found.by_chance:.0e} shifts are as good")
+
+
+class FullerAgent:
+    """Asks for keypoints and for spots, and takes the answer with more landmarks: it tells the map more precisely."""
+
+    def __init__(self, keypoints: ExpectingAgent, spots: SpotAgent) -> None:
+        self._keypoints, self._spots = keypoints, spots
+
+    def answer(self, pair: Pair) -> Answer:
+        """Return the answer with more landmarks."""
+        return _fuller(self._keypoints.answer(pair), lambda: self._spots.answer(pair))
+
+    def answer_expecting(self, pair: Pair, expected: Expectation) -> Answer:
+        """Return the answer with more landmarks; both look near the expected place."""
+        by_keypoints = self._keypoints.answer_expecting(pair, expected)
+        return _fuller(by_keypoints, lambda: self._spots.answer_expecting(pair, expected))
+
+    def prefetch(self, pairs: Iterable[Pair], expected: Sequence[Expectation | None] = ()) -> None:
+        """Let the keypoints be matched ahead."""
+        prefetch(self._keypoints, pairs, expected)
+
+
+def _fuller(by_keypoints: Answer, ask_spots: Callable[[], Answer]) -> Answer:
+    matched = 0 if by_keypoints.landmarks is None else len(by_keypoints.landmarks)
+    if matched >= ENOUGH_MATCHES:
+        return by_keypoints
+    by_spots = ask_spots()
+    if by_spots.landmarks is not None and len(by_spots.landmarks) > matched:
+        return replace(by_spots, landmarks=replace(by_spots.landmarks, method=SPOTS))
+    return by_keypoints if matched else Answer.unsure(by_keypoints.pair, f"{by_keypoints.reason}; {by_spots.reason}")

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
 from smalti.compiled import compiled, compiled_parallel, prange
-from smalti.registration.keypoints import DESCRIPTOR_LEVELS, SIFT_MATCHES, Keypoints
+from smalti.registration.keypoints import DESCRIPTOR_LEVELS, SIFT_MATCHES, Descriptors, Keypoints, MatchSettings
 
 KEYPOINTS = 300
 """Of each frame: the strongest, spread over it."""
@@ -32,11 +32,9 @@ MOST_DESCRIPTORS = 4_000_000
 FEWEST_KEYPOINTS = 40
 """Of each frame, however many frames there are."""
 
-FALL = 0.05
-"""Squared distance of two descriptors of length 1 at which they count 1/e."""
-
-LARGEST = SIFT_MATCHES.largest_ratio**2 * SIFT_MATCHES.usual_next
-"""At a larger squared distance keypoints are not matched either: nothing tells them from chance."""
+FALL = 0.25
+"""Share of the largest squared distance of matched descriptors at which they count 1/e. At larger distances than that
+keypoints are not matched either: nothing tells them from chance."""
 
 KEYPOINTS_OF_A_CELL = 500
 MOST_CELLS = 4096
@@ -51,14 +49,17 @@ FRAMES_AT_ONCE = 64
 DESCRIPTORS_AT_ONCE = 4096
 
 
-def likeness_of(keypoints: Iterable[Keypoints], frames: int, seed: int = 0) -> csr_array:
+def likeness_of(
+    keypoints: Iterable[Keypoints], frames: int, seed: int = 0, settings: MatchSettings = SIFT_MATCHES
+) -> csr_array:
     """Return how alike the frames are, (N, N): symmetric, from 0 to 1, 1 of each frame and itself.
 
-    The seed draws the centres of the cells. A frame without keypoints is like no other.
+    `settings` are those by which the keypoints are matched. The seed draws the centres of the cells. A frame without
+    keypoints is like no other.
     """
     wanted = int(np.clip(MOST_DESCRIPTORS // max(frames, 1), FEWEST_KEYPOINTS, KEYPOINTS))
-    shown = _Shown.of((np.asarray(one.spread(wanted).descriptors, dtype=np.uint8) for one in keypoints), seed)
-    return symmetric(_rows_of(shown), shown.frames)
+    shown = _Shown.of((one.spread(wanted).descriptors for one in keypoints), seed)
+    return symmetric(_rows_of(shown, settings.largest_ratio**2 * settings.usual_next), shown.frames)
 
 
 def symmetric(strips: Iterable[NDArray[np.float32]], frames: int, most_pairs: int = MOST_PAIRS) -> csr_array:
@@ -109,7 +110,7 @@ def unpack_likeness(packed: NDArray[Any], frames: int) -> csr_array | None:
 class _Shown:
     """The descriptors of all frames, and the cells they are looked for in."""
 
-    descriptors: NDArray[np.uint8]  # (K, d)
+    descriptors: NDArray[Any]  # (K, d): all of one kind
     start: NDArray[np.int64]  # (N + 1,): the first descriptor of each frame
     searched: NDArray[np.int32]  # (K, n): the cells of the nearest centres, nearest first; that of the first is its own
     cell_start: NDArray[np.int64]  # (C + 1,)
@@ -120,7 +121,7 @@ class _Shown:
         return len(self.start) - 1
 
     @classmethod
-    def of(cls, descriptors: Iterable[NDArray[np.uint8]], seed: int) -> _Shown:
+    def of(cls, descriptors: Iterable[Descriptors], seed: int) -> _Shown:
         of_frames = [np.ascontiguousarray(of_frame) for of_frame in descriptors]
         start = np.cumsum([0, *map(len, of_frames)])
         together = np.concatenate(of_frames)
@@ -138,10 +139,14 @@ class _Shown:
         return cls(together, start, searched, cell_start, np.argsort(own, kind="stable").astype(np.int32))
 
 
-def _rows_of(shown: _Shown) -> Iterator[NDArray[np.float32]]:
-    """Yield the likeness of some frames and all later ones, (n, N); entries of earlier ones are 0."""
+def _rows_of(shown: _Shown, largest: float) -> Iterator[NDArray[np.float32]]:
+    """Yield the likeness of some frames and all later ones, (n, N); entries of earlier ones are 0.
+
+    Descriptors count up to the squared distance `largest`, where their length is 1.
+    """
     frame = np.repeat(np.arange(shown.frames, dtype=np.int32), np.diff(shown.start))
-    counted = np.exp(-np.arange(int(LARGEST * DESCRIPTOR_LEVELS**2) + 1) / (FALL * DESCRIPTOR_LEVELS**2))
+    levels = largest * DESCRIPTOR_LEVELS**2
+    counted = np.exp(-np.arange(int(levels) + 1) / (FALL * levels))
     for first in range(0, shown.frames, FRAMES_AT_ONCE):
         end = min(first + FRAMES_AT_ONCE, shown.frames)
         rows = np.zeros((end - first, shown.frames))
@@ -183,7 +188,7 @@ def _take_largest(nearness: NDArray[np.float32], taken: NDArray[np.int32]) -> No
 def _compare(
     rows: NDArray[np.float64],
     first: int,
-    descriptors: NDArray[np.uint8],
+    descriptors: Descriptors,
     start: NDArray[np.int64],
     frame: NDArray[np.int32],
     searched: NDArray[np.int32],
@@ -201,7 +206,7 @@ def _compare(
 def _compare_frame(
     row: NDArray[np.float64],
     i: int,
-    descriptors: NDArray[np.uint8],
+    descriptors: Descriptors,
     start: NDArray[np.int64],
     frame: NDArray[np.int32],
     searched: NDArray[np.int32],

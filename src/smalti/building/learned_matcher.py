@@ -20,10 +20,10 @@ GrayReader = Callable[[int], tuple[NDArray[np.uint8], NDArray[np.bool_] | None]]
 
 
 class LearnedKeypoints:
-    """The learned keypoints of frames; what was computed is kept in a folder of its own."""
+    """The learned keypoints of frames; what was computed is kept in the folder `learned` of the cache."""
 
-    def __init__(self, folder: Path, read_gray: GrayReader, weights: Path) -> None:
-        self._cache = Cache(folder)
+    def __init__(self, cache: Path, read_gray: GrayReader, weights: Path) -> None:
+        self._cache = Cache(cache / "learned")
         self._cache.find_again = self._find
         self._read_gray = read_gray
         self._weights = weights
@@ -42,7 +42,6 @@ class LearnedKeypoints:
         return find_learned_keypoints(gray, mask, self._weights)
 
 
-def learned_agent(cache: Cache, read_gray: GrayReader, outline: Outline, weights: Path) -> KeypointAgent:
+def learned_agent(keypoints: LearnedKeypoints, outline: Outline) -> KeypointAgent:
     """Return the agent that matches learned keypoints."""
-    keypoints = LearnedKeypoints(cache.folder / "learned", read_gray, weights)
     return KeypointAgent(keypoints.of, outline, LEARNED_FIT, LEARNED_MATCHES)

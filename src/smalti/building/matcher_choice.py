@@ -23,9 +23,9 @@ from smalti.agents.registration_methods import (
     PairKind,
     RegistrationMethod,
 )
-from smalti.agents.spot_agent import SpotAgent
+from smalti.agents.spot_agent import FullerAgent, SpotAgent
 from smalti.building.frame_views import FrameViews
-from smalti.building.learned_matcher import learned_agent
+from smalti.building.learned_matcher import LearnedKeypoints, learned_agent
 from smalti.engine.links import map_in_pixels
 from smalti.frame_numbers import FrameNumbers
 from smalti.geometry.homographies import apply_map
@@ -106,6 +106,7 @@ class Matchers:
         far: int | None = None,
         near: Agent | None = None,
         guided: Mapping[str, Agent] | None = None,
+        learned: LearnedKeypoints | None = None,
     ) -> None:
         """Take the methods, the best one first; the first `far` of them register frames far apart.
 
@@ -115,6 +116,7 @@ class Matchers:
         self.name = methods[0].name
         self.matches_near = near is not None
         self.tries_again = guided is not None
+        self.learned = learned
         guided = {} if guided is None else guided
         self.counts = MethodCounts()
         of_kind = {
@@ -165,35 +167,36 @@ def choose_matchers(
         agent = CallableAgent(matcher, project.source.read, project.outline)
         return Matchers([RegistrationMethod(OWN, agent, KEYPOINT_SECONDS)])
     keypoints = KeypointAgent(project.cache.keypoints, project.outline)
+    spots = SpotAgent(frame_views.stars, project.outline)
     dense = DenseAgent(frame_views.prepared)
     weights = require_weights() if registration == "learned" else find_weights()
+    learned = None if weights is None else LearnedKeypoints(project.cache.folder, frame_views.read_gray, weights)
     pixels = project.source.width * project.source.height
     methods = [
         RegistrationMethod(KEYPOINTS, keypoints, KEYPOINT_SECONDS),
-        RegistrationMethod(SPOTS, SpotAgent(frame_views.stars, project.outline), SPOT_SECONDS),
-        *(
-            RegistrationMethod(
-                LEARNED,
-                learned_agent(project.cache, frame_views.read_gray, project.outline, found),
-                LEARNED_SECONDS_PER_PIXEL * pixels,
-            )
-            for found in ([] if weights is None else [weights])
-        ),
         RegistrationMethod(PIXELS, dense, SECONDS_PER_PIXEL * pixels, looks_near=True),
     ]
-    guided: dict[str, Agent] = {
-        KEYPOINTS: GuidedKeypointAgent(project.cache.keypoints, frame_views.read_gray, project.outline),
-        PIXELS: DenseAgent(frame_views.prepared, NARROW_STRIP),
-    }
+    if learned is not None:
+        seconds = LEARNED_SECONDS_PER_PIXEL * pixels
+        methods.insert(1, RegistrationMethod(LEARNED, learned_agent(learned, project.outline), seconds))
+    near_keypoints = GuidedKeypointAgent(project.cache.keypoints, frame_views.read_gray, project.outline)
+    guided: dict[str, Agent] = {KEYPOINTS: near_keypoints, PIXELS: DenseAgent(frame_views.prepared, NARROW_STRIP)}
     if registration != "auto":
         name = {"keypoints": KEYPOINTS, "learned": LEARNED, "dense": PIXELS}[registration]
         [only] = [method for method in methods if method.name == name]
-        return Matchers([only], near=None if name == PIXELS else only.agent, guided=guided)
+        near = None if name == PIXELS else only.agent
+        return Matchers([only], near=near, guided=guided, learned=learned if name == LEARNED else None)
     trials = _trials(project, methods, keypoints, numbers.used)
     methods = rank_by_trials(methods, trials)
-    is_enough = trials.by_method[KEYPOINTS].is_good
     near = keypoints if methods[0].name == KEYPOINTS else None
-    return Matchers(methods, far=1 if is_enough else None, near=near, guided=guided)
+    if trials.by_method[KEYPOINTS].is_good:
+        methods.insert(1, RegistrationMethod(SPOTS, spots, SPOT_SECONDS, value=LESS_WORTH))
+        return Matchers(methods, far=1, near=near, guided=guided)
+    # A few keypoints among many spots tell the map less precisely than the spots.
+    fuller = FullerAgent(keypoints, spots)
+    methods = [replace(one, agent=fuller) if one.name == KEYPOINTS else one for one in methods]
+    guided[KEYPOINTS] = FullerAgent(near_keypoints, spots)
+    return Matchers(methods, near=near, guided=guided, learned=learned)
 
 
 def rank_by_trials(methods: Sequence[RegistrationMethod], trials: Trials) -> list[RegistrationMethod]:

@@ -51,7 +51,8 @@ from smalti.project.project import Project
 from smalti.records import Answer, Expectation, Pair
 from smalti.registration.constellation import Stars
 from smalti.registration.dense import DenseSettings
-from smalti.registration.keypoints import NO_KEYPOINTS, Keypoints, find_keypoints
+from smalti.registration.keypoints import NO_KEYPOINTS, SIFT_MATCHES, Keypoints, find_keypoints
+from smalti.registration.learned_keypoints import LEARNED_MATCHES
 from smalti.rendering.frame_survey import Survey
 
 LAID_BY_A_PERSON = DenseSettings(least_shared=0.08, least_excess=6.0, least_likeness=0.2)
@@ -244,17 +245,22 @@ def _register(
 def _appearance(
     project: Project, frame_views: FrameViews, matchers: Matchers, numbers: FrameNumbers, settings: BuildSettings
 ) -> WeightedSignatures | PairLikeness:
-    """Return what appearance says: words of patches where keypoints fail, else the likeness of keypoints.
+    """Return what appearance says: how alike learned keypoints are where others are not good and weights are installed,
+    else words of patches where frames are registered by all pixels, else how alike keypoints are.
 
     The paper's method has its own words, of keypoints.
     """
-    if matchers.is_dense or settings.method == "paper":
+    learned = matchers.learned
+    if settings.method == "paper" or (matchers.is_dense and learned is None):
         return WeightedSignatures(_signatures(project, frame_views, matchers, numbers, settings.seed))
-    packed = project.cache.array("likeness")
+    name = "likeness" if learned is None else "learned-likeness"
+    packed = project.cache.array(name)
     likeness = None if packed is None else unpack_likeness(packed, len(numbers))
     if likeness is None:
-        likeness = likeness_of(map(project.cache.keypoints, numbers), len(numbers), settings.seed)
-        project.cache.keep_array("likeness", pack_likeness(likeness))
+        found = map(project.cache.keypoints if learned is None else learned.of, numbers)
+        matched = SIFT_MATCHES if learned is None else LEARNED_MATCHES
+        likeness = likeness_of(found, len(numbers), settings.seed, matched)
+        project.cache.keep_array(name, pack_likeness(likeness))
     return PairLikeness(likeness)
 
 

@@ -53,12 +53,16 @@ class MatchSettings:
 SIFT_MATCHES = MatchSettings()
 
 
+Descriptors = NDArray[np.uint8] | NDArray[np.int8]
+"""(n, 128): root-SIFT or learned; length 1 is DESCRIPTOR_LEVELS."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Keypoints:
     """Points of a frame, strongest first, with their descriptors."""
 
     points: NDArray[np.float32]  # (n, 2), pixels
-    descriptors: NDArray[np.uint8] | NDArray[np.int8]  # (n, 128): root-SIFT or learned; length 1 is DESCRIPTOR_LEVELS
+    descriptors: Descriptors
     strengths: NDArray[np.float32]  # (n,)
 
     def __len__(self) -> int:
