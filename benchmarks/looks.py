@@ -5,8 +5,9 @@
 
 Looks are what a frame is described by: keypoints or patches on a grid, compared one by one, or counted as visual words,
 or summed (VLAD: differences to the nearest of 32 centres; Fisher vector: of 16, by mean, after a PCA to 32 dimensions).
-Of the two, the square root of every entry is taken, with its sign, and each vector has length 1. *Around* are the looks
-of the product, pooled over neighbours as a build does where the camera is slow.
+Of the last two, the square root of every entry is taken, with its sign, and each vector has length 1. Learned keypoints
+are compared too if their weights are installed. *Around* are the looks of the product, pooled over neighbours as a
+build does where the camera is slow.
 
 The pairs are at least 10 frames apart. A pair overlaps if a tenth of a frame is shared, and is apart if less than a
 fiftieth is; others do not count. Printed is the probability that a pair that overlaps looks more alike than a pair
@@ -49,6 +50,8 @@ from smalti.overlap.external_model import ExternalModel, PoolableModel
 from smalti.overlap.pair_likeness import PairLikeness
 from smalti.overlap.weighted_signatures import WeightedSignatures
 from smalti.registration.keypoints import SIFT_MATCHES, Keypoints, find_keypoints
+from smalti.registration.learned_keypoints import LEARNED_MATCHES, find_learned_keypoints
+from smalti.registration.learned_weights import find_weights, require_weights
 from smalti.suggestion.appearance_evidence import REACH, neighbours
 from smalti_lab.endoscopy.endoscope_sequence import EndoscopeSequence
 from smalti_lab.endoscopy.endoscope_settings import EndoscopeSettings
@@ -102,7 +105,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="S")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     options = parser.parse_args()
-    ways = dict(WAYS)
+    ways = WAYS | (LEARNED_WAYS if find_weights() else {})
     if options.features:
         module, _, function = options.features.partition(":")
         ways |= ways_of(getattr(importlib.import_module(module), function))
@@ -325,6 +328,19 @@ WAYS: dict[str, Callable[[LookedAt, int], ExternalModel]] = {
     "patches: words, around": partial(around, by_patch_words),
     "patches: VLAD": partial(by_vlad, patch_descriptors),
 }
+
+
+def by_learned(looked_at: LookedAt, seed: int) -> PairLikeness:
+    weights = require_weights()
+    found = (find_learned_keypoints(*view, weights) for view in looked_at.views)
+    return PairLikeness(likeness_of(found, len(looked_at.views), seed, LEARNED_MATCHES))
+
+
+LEARNED_WAYS: dict[str, Callable[[LookedAt, int], ExternalModel]] = {
+    "learned keypoints compared": by_learned,
+    "learned keypoints compared, around": partial(around, by_learned),
+}
+"""Where their weights are installed."""
 
 
 def ways_of(detect: Callable[..., tuple[Any, Any]]) -> dict[str, Callable[[LookedAt, int], ExternalModel]]:
