@@ -6,6 +6,7 @@ import type { Point } from "../../model/affine";
 import { project } from "../../model/homography";
 import type { Polygon, Size } from "../../model/polygon";
 import { isPreparation } from "../../model/table";
+import { plural } from "../../model/words";
 import { rem } from "./rem";
 import type { Colour, Theme } from "./theme";
 
@@ -152,7 +153,7 @@ export function drawParts(
   boxesOfParts(quads, parts).forEach((box, part) => {
     const corner = screenFromPlane(view, { x: box.left, y: box.top });
     const width = view.scale * (box.right - box.left);
-    const text = [`part ${part + 1} · ${counts[part]} frames`, `part ${part + 1}`, `${part + 1}`].find(
+    const text = [`part ${part + 1} · ${plural(counts[part]!, "frame")}`, `part ${part + 1}`, `${part + 1}`].find(
       (each) => context.measureText(each).width <= Math.max(width, 24),
     );
     if (text === undefined) return;
