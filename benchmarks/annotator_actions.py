@@ -1,15 +1,17 @@
 """How many clicks and keys a yes takes, and how good the mosaic gets with few landmarks, in a real headless browser.
 
-    python benchmarks/annotator_actions.py --folder studies/annotator [--seeds 5] [--ways four,two] [--json]
+    python benchmarks/annotator_actions.py --folder studies/annotator [--seeds 5] [--ways one,two] [--json]
 
 Ten answers of a careful person on a film of 40 frames whose chain drifts: several films, and on each one, two and four
 landmarks a yes, and as many as the page asks for (`as told`: one, and a second one if the page promises that it removes
-a third of the error of the pair). `snapped`: a click in one frame, then the key that snaps its expected place in the
-other; where nothing is snapped, or a place that is visibly wrong, the person clicks it.
+a third of the error of the pair). The page snaps landmarks by itself; `as clicked`: this is switched off. `snapped` is
+the share of the landmarks that were snapped. `aligned`: no landmark, but the keys that lay the frames over each other
+as the page expects them and align them by all pixels; where that fails or is visibly wrong, two landmarks.
 
 Landmarks are 1.5 px from the truth, far from each other; a single one is in the middle of what both frames show. An
-action is a click or a key; `confirm` is one. `error_px` is the RMS error of the mosaic, `ratio` that error divided by
-the one with four clicked landmarks on the same film: the median, and the smallest and the largest of all films.
+action is a click or a key; `confirm` is one. `error_px` is the RMS error of the mosaic. `ratio` is that error divided
+by the one with four landmarks on the same film, `ratio_as_clicked` by the one with four as clicked: the median, and the
+smallest and the largest of all films.
 
 The films and the preparation of their projects are kept in the folder.
 """
@@ -39,18 +41,20 @@ from smalti_lab.synthetic.synthetic_sequence import SyntheticSequence
 
 CAREFUL_ANSWERS = 10
 WAYS: dict[str, tuple[int | None, bool]] = {
-    "four": (4, False),
-    "one": (1, False),
-    "two": (2, False),
-    "as told": (None, False),
-    "one snapped": (1, True),
-    "two snapped": (2, True),
-    "as told snapped": (None, True),
+    "four": (4, True),
+    "four as clicked": (4, False),
+    "one": (1, True),
+    "two": (2, True),
+    "as told": (None, True),
+    "one as clicked": (1, False),
+    "two as clicked": (2, False),
+    "as told as clicked": (None, False),
+    "aligned": (0, True),
 }
 """How many landmarks a yes gets (None: a second one where the page says that it is worth it), and whether snapped."""
 
 VISIBLE_PX = 5.0
-"""A careful person sees that a landmark is wrong by this much."""
+"""A careful person sees that frames lie wrong by this much."""
 
 WORTH_IT = 2 / 3
 """Of the error of the pair, what is left after a second landmark that is worth setting."""
@@ -73,9 +77,9 @@ def main() -> None:
 
 
 def count_actions(browser: Browser, folder: Path, seeds: int, chosen: list[str]) -> dict[str, Any]:
-    measured: dict[str, list[tuple[float, float]]] = {
-        way: [] for way in WAYS if way in {"four", *chosen}
-    }  # actions a yes, error px
+    measured: dict[str, list[tuple[float, float, float]]] = {
+        way: [] for way in WAYS if way in {"four", "four as clicked", *chosen}
+    }  # actions a yes, error px, share of landmarks that were snapped
     chain_px = []
     for seed in range(1, seeds + 1):
         world = make_drifting_world(seed)
@@ -86,23 +90,31 @@ def count_actions(browser: Browser, folder: Path, seeds: int, chosen: list[str])
             with annotating(shutil.copytree(project, trial)) as address:
                 if way == "four":
                     chain_px.append(error_px(world, address))
+                landmarks, snapped = WAYS[way]
                 page = open_page(browser, address)
-                actions = [answer_carefully(page, world, seed, *WAYS[way]) for _ in range(CAREFUL_ANSWERS)]
+                # In the first minute the page leads through three steps, and promises nothing of a second landmark.
+                page.get_by_role("button", name="skip").click()
+                page.get_by_role("button", name="snap by itself", pressed=True).wait_for()
+                if not snapped:
+                    page.get_by_role("button", name="snap by itself").click()
+                actions = [answer_carefully(page, world, seed, landmarks) for _ in range(CAREFUL_ANSWERS)]
                 given = [count for count in actions if count > 1]
-                rows.append((float(np.mean(given)), error_px(world, address)))
+                rows.append((float(np.mean(given)), error_px(world, address), share_snapped(address)))
                 page.close()
             shutil.rmtree(trial)
     result: dict[str, Any] = {"films": seeds, "chain_px": _spread(chain_px)}
-    four_px = np.array([px for _, px in measured["four"]])
     for way, rows in measured.items():
         name = way.replace(" ", "_")
-        result[f"{name}_actions"] = round(float(np.mean([count for count, _ in rows])), 2)
-        result[f"{name}_error_px"] = _spread([px for _, px in rows])
-        result[f"{name}_ratio"] = _spread(np.array([px for _, px in rows]) / four_px)
+        actions_a_yes, errors_px, shares = np.array(rows).T
+        result[f"{name}_actions"] = round(float(np.mean(actions_a_yes)), 2)
+        result[f"{name}_snapped"] = round(float(np.mean(shares)), 2)
+        result[f"{name}_error_px"] = _spread(errors_px)
+        result[f"{name}_ratio"] = _spread(errors_px / np.array(measured["four"])[:, 1])
+        result[f"{name}_ratio_as_clicked"] = _spread(errors_px / np.array(measured["four as clicked"])[:, 1])
     return result
 
 
-def answer_carefully(page: Page, world: SyntheticSequence, seed: int, landmarks: int | None, snapped: bool) -> int:
+def answer_carefully(page: Page, world: SyntheticSequence, seed: int, landmarks: int | None) -> int:
     """Answer the question on the screen by mouse and keys. Return the number of clicks and keys."""
     page.wait_for_selector("[data-testid=question][data-seen=true]", timeout=60_000)
     question = page.get_by_test_id("question")
@@ -118,23 +130,17 @@ def answer_carefully(page: Page, world: SyntheticSequence, seed: int, landmarks:
         actions += 1
     else:
         order = far_apart(known.landmarks.points_j, landmarks or 2)
+        if landmarks == 0:
+            keys, is_aligned = align(page, world, pair)
+            actions += keys
+            order = [] if is_aligned else order
         for count, at in enumerate(order):
             if count == 1 and landmarks is None and not is_second_worth_it(page):
                 break
             point_i, point_j = known.landmarks.points_i[at], known.landmarks.points_j[at]
             page.mouse.click(*place(page, "j", point_j))
-            actions += 1
-            if snapped:
-                actions += 1
-                if snap(page, pair, count, point_i):
-                    continue
-                # What is visibly wrong is deleted; the click in frame j is still open where nothing was snapped.
-                if page.get_by_test_id("landmark").count() > count:
-                    page.keyboard.press("x")
-                    page.mouse.click(*place(page, "j", point_j))
-                    actions += 2
             page.mouse.click(*place(page, "i", point_i))
-            actions += 1
+            actions += 2
             wait_for_landmarks(page, count + 1)
         page.keyboard.press("Enter")
         actions += 1
@@ -144,27 +150,44 @@ def answer_carefully(page: Page, world: SyntheticSequence, seed: int, landmarks:
     return actions
 
 
-def snap(page: Page, pair: Pair, count: int, point_i: NDArray[np.float64]) -> bool:
-    """Snap the open point. Return whether a landmark was set that is not visibly wrong."""
+def align(page: Page, world: SyntheticSequence, pair: Pair) -> tuple[int, bool]:
+    """Align the frames by all pixels. Return the number of keys, and whether they lie right now."""
+    page.keyboard.press("h")
     page.keyboard.press("f")
     page.wait_for_function(
-        """count => document.querySelectorAll('[data-testid=landmark]').length > count
-          || document.body.innerText.includes('Not snapped')""",
-        arg=count,
+        """() => document.querySelector('[data-testid=landmark]') !== null
+          || document.body.innerText.includes('Not aligned')"""
     )
-    if page.get_by_test_id("landmark").count() == count:
-        return False
-    kept = page.evaluate(
-        """end => Object.entries(localStorage)
-          .find(([key]) => key.startsWith('smalti:draft:') && key.endsWith(end))[1]""",
-        f":{pair.i}:{pair.j}",
-    )
-    last = json.loads(kept)["landmarks"][-1]
-    return bool(np.hypot(last["x_i"] - point_i[0], last["y_i"] - point_i[1]) < VISIBLE_PX)
+    if page.get_by_test_id("landmark").count() > 0:
+        drawn = "([key]) => key.startsWith('smalti:draft:') && key.endsWith(end)"
+        kept = page.evaluate(f"end => Object.entries(localStorage).find({drawn})[1]", f":{pair.i}:{pair.j}")
+        found = json.loads(kept)["landmarks"]
+        points_i, points_j = (np.array([(one[f"x_{side}"], one[f"y_{side}"]) for one in found]) for side in "ij")
+        off_px = np.linalg.norm(world.points_in(pair.i, pair.j, points_j) - points_i, axis=1)
+        if off_px.max() < VISIBLE_PX:
+            return 2, True
+        page.keyboard.press("z")
+        page.keyboard.press("Escape")
+        return 4, False
+    page.keyboard.press("Escape")
+    return 3, False
 
 
 def wait_for_landmarks(page: Page, count: int) -> None:
-    page.wait_for_function("count => document.querySelectorAll('[data-testid=landmark]').length === count", arg=count)
+    """Wait until so many landmarks are set, and none of them is being snapped."""
+    page.wait_for_function(
+        """count => document.querySelectorAll('[data-testid=landmark]').length === count
+          && document.querySelector('.landmark-list').getAttribute('aria-busy') === 'false'""",
+        arg=count,
+    )
+
+
+def share_snapped(address: str) -> float:
+    """Return the share of the landmarks given by people that were snapped."""
+    rows = [row for row in get(f"{address}api/answers") if row["author"] == "person" and row["verdict"] == "yes"]
+    given = [get(f"{address}api/pairs/{row['i']}/{row['j']}")["answer"]["landmarks"] for row in rows]
+    origins = [landmark["origin"] for landmarks in given for landmark in landmarks]
+    return origins.count("snapped") / max(1, len(origins))
 
 
 def is_second_worth_it(page: Page) -> bool:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from smalti.records import Pair
+from smalti.records import Landmarks, Pair
 from tests.page.correspondence import given, truth_on
 from tests.page.rounds import careful_eye
 
 OVERLAPPING = Pair(2, 22)
 """A round apart: these two frames share nearly everything."""
+
+CORNERED = Pair(5, 25)
+"""The fifth place that the careful eye knows here is a corner."""
 
 
 def test_landmarks_are_set_by_the_cursor_and_confirmed(person, program):
@@ -86,6 +89,15 @@ def test_two_quick_presses_answer_one_question_only(person, program):
 
     person.after(press_until_the_next_pair_comes)
     assert len(given(program)) == before + 1
+
+
+def test_a_landmark_snaps_by_itself_and_z_sets_it_back(person):
+    person.go_to(CORNERED)
+    seen = careful_eye().answer(CORNERED).landmarks
+    person.mark(Landmarks(CORNERED, seen.points_i[4:5], seen.points_j[4:5]))
+    expect(person.see("landmark")).to_contain_text("snapped")
+    person.press("z")
+    expect(person.see("landmark")).not_to_contain_text("snapped")
 
 
 def test_enter_after_a_click_on_blink_confirms(person, program):

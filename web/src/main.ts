@@ -15,11 +15,12 @@ import { mountShell } from "./view/shell/shell";
 
 const app = new Application(connect(nameOfPage(sessionStorage)), localStorage);
 const pairView = new PairView(app.drawing);
-const hand = new Hand(app, pairView);
+const snapping = new Snapping(app, pairView, localStorage);
+const hand = new Hand(app, pairView, snapping);
 const laying = new Laying(app, pairView);
 const curves = new Curves(app, pairView);
 const finished = new Finished(app);
-mountShell(document.body, { app, finished, pairView, hand, laying, curves, snapping: new Snapping(app, pairView, hand) });
+mountShell(document.body, { app, finished, pairView, hand, laying, curves, snapping });
 keepChecking(app);
 
 listen(app.api, {

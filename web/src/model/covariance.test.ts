@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Affine } from "./affine";
-import { ellipseOf, through } from "./covariance";
+import { ellipseOf, sigmasOf, through } from "./covariance";
 
 describe("covariances", () => {
   it("turn with the map", () => {
@@ -11,6 +11,14 @@ describe("covariances", () => {
 });
 
 describe("ellipses", () => {
+  it("are so many standard deviations out everywhere", () => {
+    const covariance = { xx: 5, xy: 4, yy: 5 };
+    const { along, across } = ellipseOf(covariance);
+    const diagonal = Math.SQRT1_2;
+    expect(sigmasOf(covariance, { x: along * diagonal, y: along * diagonal })).toBeCloseTo(2, 12);
+    expect(sigmasOf(covariance, { x: across * diagonal, y: -across * diagonal })).toBeCloseTo(2, 12);
+  });
+
   it("are two standard deviations long", () => {
     expect(ellipseOf({ xx: 25, xy: 0, yy: 4 })).toEqual({ along: 10, across: 4, angle: 0 });
   });

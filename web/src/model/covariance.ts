@@ -1,5 +1,5 @@
 /** Covariances of points: what maps make of them, and the ellipse that shows them. */
-import type { Affine } from "./affine";
+import type { Affine, Point } from "./affine";
 
 /** Of a point, px². */
 export interface Covariance {
@@ -30,6 +30,11 @@ export function through([a, b, , d, e]: Affine, { xx, xy, yy }: Covariance): Cov
     xy: a * d * xx + (a * e + b * d) * xy + b * e * yy,
     yy: d * d * xx + 2 * d * e * xy + e * e * yy,
   };
+}
+
+/** Return how many standard deviations from its mean a point is that lies so far off. */
+export function sigmasOf({ xx, xy, yy }: Covariance, { x, y }: Point): number {
+  return Math.sqrt((yy * x * x - 2 * xy * x * y + xx * y * y) / (xx * yy - xy * xy));
 }
 
 /** Return the ellipse that is `sigmas` standard deviations out in every direction. */

@@ -12,6 +12,7 @@ export type Command =
   | "snapAll"
   | "remove"
   | "switch"
+  | "leaveOut"
   | "nextLandmark"
   | "previousLandmark"
   | "left"
@@ -97,7 +98,7 @@ export const BINDINGS: readonly Binding[] = [
   {
     command: "snap",
     keys: ["f"],
-    words: "move the selected landmark to the best correlation nearby",
+    words: "snap the selected landmark: move it to the best correlation nearby",
     group: "Landmarks",
   },
   { command: "snapAll", keys: ["Shift+f"], words: "snap all landmarks", group: "Landmarks" },
@@ -136,6 +137,12 @@ export const BINDINGS: readonly Binding[] = [
   { command: "previousLandmark", keys: ["["], words: "select the previous landmark", group: "Landmarks" },
   { command: "nextLandmark", keys: ["]"], words: "select the next landmark", group: "Landmarks" },
   { command: "switch", keys: ["s"], words: "switch the selected landmark off or on", group: "Landmarks" },
+  {
+    command: "leaveOut",
+    keys: ["Shift+s"],
+    words: "leave the selected landmark out of the answer, to check the mosaic with it",
+    group: "Landmarks",
+  },
   {
     command: "remove",
     keys: ["x", "Delete", "Backspace"],

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { begin, complete } from "../model/draft";
+import { begin, complete, move } from "../model/draft";
 import type { Contradiction, GiveAnswer, Notice, Outcome, Question, State } from "../model/messages";
 import type { Api } from "./api";
 import { ConflictError, UnreachableError } from "./api";
@@ -112,6 +112,29 @@ describe("the application", () => {
     draw();
     await app.give("yes");
     expect(program.given[1]!.landmarks).toHaveLength(1);
+  });
+
+  it("waits for landmarks that are being snapped before it gives them", async () => {
+    draw();
+    app.drawing.snapping.set(1);
+    const given = app.give("yes");
+    await settle();
+    expect(program.given).toHaveLength(0);
+    app.drawing.edit((draft) => move(draft, 0, "j", { x: 7, y: 7 }, "snapped"));
+    app.drawing.snapping.set(0);
+    await given;
+    expect(program.given[0]!.landmarks).toMatchObject([{ x_j: 7, origin: "snapped" }]);
+  });
+
+  it("gives landmarks as they are set if the program takes too long to snap them", async () => {
+    draw();
+    app.drawing.snapping.set(1);
+    vi.useFakeTimers({ toFake: ["setTimeout"] });
+    const given = app.give("yes");
+    await vi.advanceTimersByTimeAsync(3000);
+    vi.useRealTimers();
+    await given;
+    expect(program.given[0]!.landmarks).toMatchObject([{ x_j: 6, origin: "clicked" }]);
   });
 
   it("keeps a contradiction on the screen until it is dealt with", async () => {

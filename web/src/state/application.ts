@@ -34,6 +34,9 @@ export interface AnswerConflict {
   readonly isOwn: boolean;
 }
 
+/** A program that takes longer to snap landmarks gets them as they were set. */
+const LONGEST_WAIT_MS = 3000;
+
 export class Application implements App {
   readonly state = new Cell<State | null>(null);
   readonly notice = new Cell<Notice | null>(null);
@@ -106,11 +109,19 @@ export class Application implements App {
   give(verdict: Verdict): Promise<void> {
     const question = this.question.value;
     if (question === null || this.isAnswering.value) return Promise.resolve();
-    const landmarks = verdict === "yes" ? [...this.drawing.draft.value.landmarks] : [];
     const { i, j, is_known, revision } = question;
     const { seconds } = this.showing;
     const person = this.person.name.value;
-    return this.send({ i, j, verdict, landmarks, reason: "", seconds, person, is_known, seen_revision: revision });
+    const answer = { i, j, verdict, reason: "", seconds, person, is_known, seen_revision: revision };
+    const drawn = this.drawing.draft.value.landmarks;
+    if (verdict !== "yes") return this.send({ ...answer, landmarks: [] });
+    if (this.drawing.snapping.value === 0) return this.send({ ...answer, landmarks: [...drawn] });
+    this.isAnswering.set(true);
+    return this.#untilSnapped().then(() => {
+      // Somebody may have gone to another pair meanwhile.
+      const landmarks = isSamePair(this.drawing.question, question) ? this.drawing.draft.value.landmarks : drawn;
+      return this.send({ ...answer, landmarks: [...landmarks] });
+    });
   }
 
   /** Send an answer; `again`: it may have arrived before. */
@@ -250,6 +261,16 @@ export class Application implements App {
     await this.#show(question);
     const heard = this.notice.value;
     if (heard !== null && heard.revision >= state.revision && isNews(heard, state)) void this.refresh();
+  }
+
+  /** Wait until landmarks are snapped, so that the same clicks give the same answer however fast they come. */
+  async #untilSnapped(): Promise<void> {
+    let end: () => void = () => undefined;
+    const snapped = new Promise<void>((resolve) => {
+      end = this.drawing.snapping.subscribe((count) => count === 0 && resolve());
+    });
+    await Promise.race([snapped, new Promise((resolve) => setTimeout(resolve, LONGEST_WAIT_MS))]);
+    end();
   }
 
   /** Say once that a reload would lose what is drawn. */

@@ -15,6 +15,8 @@ export class Drawing {
   readonly proposal = new Cell<Proposal | null>(null);
   /** What the program would say to these landmarks: that they contradict what is known. */
   readonly warning = new Cell<string | null>(null);
+  /** How many times the program is asked now to snap landmarks. */
+  readonly snapping = new Cell(0);
 
   #question: Question | null = null;
   #frame: Size = { width: 1, height: 1 };

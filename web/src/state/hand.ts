@@ -1,8 +1,7 @@
 /** What a person does to landmarks, by pointer or by key. */
 import type { Point } from "../model/affine";
 import { add, apply, invert, scaled } from "../model/affine";
-import { ellipseOf } from "../model/covariance";
-import type { Open } from "../model/draft";
+import type { Draft, Open } from "../model/draft";
 import { abandon, adopt, begin, complete, move, remove, select, steer, step, toggle, toggleCheck } from "../model/draft";
 import { pointOf } from "../model/pose";
 import { other } from "../model/knowledge";
@@ -11,6 +10,7 @@ import { contains } from "../model/polygon";
 import type { Application } from "./application";
 import type { Drawing } from "./drawing";
 import type { PairView } from "./pairview";
+import type { Snapping } from "./snapping";
 
 export class Hand {
   readonly #drawing: Drawing;
@@ -20,6 +20,7 @@ export class Hand {
   constructor(
     private readonly app: Application,
     private readonly pairView: PairView,
+    private readonly snapping: Snapping,
   ) {
     this.#drawing = app.drawing;
   }
@@ -34,8 +35,7 @@ export class Hand {
     if (!contains(this.#drawing.frame, point)) return this.app.say("This place is outside of the frame.");
     const { open } = this.#drawing.draft.value;
     if (open !== null && open.side !== side) {
-      this.#drawing.edit((draft) => complete(steer(draft, point)));
-      return this.#tell();
+      return this.#complete(point);
     }
     const expected = knowledge.predict(side, point);
     this.#drawing.edit((draft) => begin(draft, side, point, expected.point));
@@ -49,8 +49,7 @@ export class Hand {
     if (this.#drawing.knowledge.value?.errorPx === null && !open.steered) {
       this.app.say("Nothing is known yet of where this point is. Mark it in the other frame.");
     } else if (contains(this.#drawing.frame, open.partner)) {
-      this.#drawing.edit(complete);
-      this.#tell();
+      this.#complete();
       if (this.#isByKeys) this.#goOnByKeys(open);
     } else {
       this.app.say("The expected place is outside of the other frame. Mark the right place, or delete the point.", "warning");
@@ -147,12 +146,14 @@ export class Hand {
     this.#drawing.proposal.set(null);
   }
 
-  /** How far around the expected place the partner may be, px of its frame. */
-  searchRadius(): number {
-    const { open } = this.#drawing.draft.value;
-    const knowledge = this.#drawing.knowledge.value;
-    if (open === null || knowledge === null || open.steered) return 12;
-    return Math.min(60, Math.max(12, ellipseOf(knowledge.predict(open.side, open.point).covariance).along));
+  /** Make a landmark of the open point, with its partner there or where it is expected. */
+  #complete(partner?: Point): void {
+    const steered = (draft: Draft) => (partner === undefined ? draft : steer(draft, partner));
+    const open = steered(this.#drawing.draft.value).open!;
+    const where = this.snapping.whereabouts(open);
+    this.#drawing.edit((draft) => complete(steered(draft)));
+    this.#tell();
+    this.snapping.snapNewest(other(open.side), where);
   }
 
   /** Have the cursor where the landmark began, so that arrow keys lead to the next one. */

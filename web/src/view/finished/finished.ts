@@ -180,7 +180,8 @@ function makeFiles(mosaic: FinishedMosaic, app: Page["app"], remark: HTMLElement
     "report",
   );
   open.dataset["testid"] = "finished-report";
-  return [...(report ? [open] : []), menu, ...files, make("span", { class: "folder-line" }, folder, copy)];
+  const single = make("span", { class: "finished-downloads" }, ...files);
+  return [...(report ? [open] : []), menu, single, make("span", { class: "folder-line" }, folder, copy)];
 }
 
 async function copyText(element: HTMLElement, text: string): Promise<boolean> {

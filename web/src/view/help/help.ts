@@ -4,7 +4,7 @@ import { BINDINGS, keyLabel } from "../../model/keys";
 import { make } from "../make";
 
 const GESTURES: readonly (readonly [string, string])[] = [
-  ["click, tap", "set a point in one frame, then the same point in the other"],
+  ["click, tap", "set a point in one frame, then the same point in the other; it snaps by itself where that is sure"],
   ["drag a landmark", "move it (with a finger: hold it, then drag)"],
   ["drag elsewhere", "move both frames (Shift: only one)"],
   ["wheel, pinch", "zoom at that place"],

@@ -18,8 +18,11 @@ export function mountLandmarks(host: HTMLElement, page: Page): void {
   const remark = make("p", { class: "remark", id: "landmark-remark" });
   const list = make("ol", { class: "landmark-list", "aria-label": "landmarks" });
   const snapAll = makeButton("snap all", "snap all landmarks (Shift F)", () => void snapping.snapAll());
+  const automatic = makeButton("snap by itself", "snap each landmark when you set it, where the program is sure; Z takes it back", () =>
+    snapping.toggle(),
+  );
   const off = makeButton("off / on", "switch the selected landmark off or on (S)", () => hand.switchOff());
-  const leaveOut = makeButton("check only", "leave the selected landmark out of the answer: the report compares it with the mosaic", () =>
+  const leaveOut = makeButton("check only", "leave the selected landmark out of the answer: the report compares it with the mosaic (Shift S)", () =>
     hand.leaveOut(),
   );
   const remove = makeButton("delete", "delete the selected landmark (X)", () => hand.remove());
@@ -29,9 +32,11 @@ export function mountLandmarks(host: HTMLElement, page: Page): void {
   host.append(
     make("div", { class: "fit" }, make("div", { class: "fit-head" }, error, skip), remark),
     list,
-    make("div", { class: "landmark-tools" }, snapAll, off, leaveOut, remove),
+    make("div", { class: "landmark-tools" }, automatic, snapAll, off, leaveOut, remove),
   );
 
+  snapping.isAutomatic.subscribe((on) => automatic.setAttribute("aria-pressed", String(on)));
+  app.drawing.snapping.subscribe((count) => list.setAttribute("aria-busy", String(count > 0)));
   guide.isOn.subscribe((isOn) => (skip.hidden = !isOn));
   app.state.subscribe((state) => state !== null && state.counts.by_person > 0 && guide.end());
   watch([guide.isOn, app.drawing.draft, app.drawing.knowledge, app.drawing.warning], () => {

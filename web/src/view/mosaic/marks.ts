@@ -6,9 +6,18 @@ import type { Point } from "../../model/affine";
 import { project } from "../../model/homography";
 import type { Polygon, Size } from "../../model/polygon";
 import { isPreparation } from "../../model/table";
+import { plural } from "../../model/words";
 import { rem } from "./rem";
 import type { Colour, Theme } from "./theme";
 
+
+/** What a label covers, CSS px. */
+export interface Label {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
 
 export interface Plane {
   quads: Quads;
@@ -41,7 +50,7 @@ export function drawOutline(
   context.setLineDash([]);
 }
 
-/** Write a frame's number at that corner of it which is farthest from another place, if the frame is in view. */
+/** Write a frame's number at that corner of it which is farthest from another place; null if the frame is out of view. */
 export function drawNumber(
   context: CanvasRenderingContext2D,
   plane: Plane,
@@ -50,12 +59,12 @@ export function drawNumber(
   colours: { paper: string; ink: string },
   away: Point,
   screen: Size,
-): void {
+): Label | null {
   const { quads, view } = plane;
   const places = outlineOnScreen(plane, place);
   const [xs, ys] = [places.map(({ x }) => x), places.map(({ y }) => y)];
-  if (Math.max(...xs) < 0 || Math.min(...xs) > screen.width) return;
-  if (Math.max(...ys) < 0 || Math.min(...ys) > screen.height) return;
+  if (Math.max(...xs) < 0 || Math.min(...xs) > screen.width) return null;
+  if (Math.max(...ys) < 0 || Math.min(...ys) > screen.height) return null;
   const centre = screenFromPlane(view, centreOf(quads, place));
   const from = screenFromPlane(view, away);
   const distance = ({ x, y }: Point) => Math.hypot(x - from.x, y - from.y);
@@ -73,6 +82,7 @@ export function drawNumber(
   context.fillStyle = colours.ink;
   context.textBaseline = "middle";
   context.fillText(text, x + 0.4 * letters, y + height / 2 + 0.5);
+  return { x, y, width, height };
 }
 
 /** Join the centres of answered pairs: a line is a yes, a dashed one a no. */
@@ -127,25 +137,29 @@ function kindOf(row: AnswerRow): AnswerKind {
   return isPreparation(row) ? "chain" : "yes";
 }
 
-/** Name the parts that nothing joins, where there is room for it. */
+/** Name the parts that nothing joins, where there is room for it, beside the labels that are there already. */
 export function drawParts(
   context: CanvasRenderingContext2D,
   { quads, view }: Plane,
   parts: readonly number[],
   theme: Theme,
+  taken: readonly Label[],
 ): void {
   const counts: number[] = [];
   parts.forEach((part) => (counts[part] = (counts[part] ?? 0) + 1));
   if (counts.length < 2) return;
-  setFont(context);
+  const letters = setFont(context);
   context.textBaseline = "bottom";
   boxesOfParts(quads, parts).forEach((box, part) => {
-    const { x, y } = screenFromPlane(view, { x: box.left, y: box.top });
+    const corner = screenFromPlane(view, { x: box.left, y: box.top });
     const width = view.scale * (box.right - box.left);
-    const text = [`part ${part + 1} · ${counts[part]} frames`, `part ${part + 1}`, `${part + 1}`].find(
+    const text = [`part ${part + 1} · ${plural(counts[part]!, "frame")}`, `part ${part + 1}`, `${part + 1}`].find(
       (each) => context.measureText(each).width <= Math.max(width, 24),
     );
     if (text === undefined) return;
+    const label = { x: corner.x, y: corner.y - 3 - letters, width: context.measureText(text).width, height: letters };
+    const x = taken.filter((other) => overlaps(label, other)).reduce((most, { x, width }) => Math.max(most, x + width + 4), corner.x);
+    const y = corner.y;
     context.lineWidth = 3;
     context.lineJoin = "round";
     context.strokeStyle = theme.ground;
@@ -179,6 +193,11 @@ function setFont(context: CanvasRenderingContext2D): number {
   const letters = 0.78 * rem();
   context.font = `600 ${letters}px system-ui, sans-serif`;
   return letters;
+}
+
+function overlaps(one: Label, other: Label): boolean {
+  const across = one.x < other.x + other.width && other.x < one.x + one.width;
+  return across && one.y < other.y + other.height && other.y < one.y + one.height;
 }
 
 function clamp(value: number, least: number, most: number): number {

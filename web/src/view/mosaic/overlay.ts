@@ -3,7 +3,7 @@ import type { Scale } from "../../model/colour";
 import type { AnswerRow, LiveMosaic, Question } from "../../model/messages";
 import { centreOf, unconfirmedPlaces } from "../../model/mosaic";
 import type { Size } from "../../model/polygon";
-import { drawAnswers, drawCrosshair, drawNumber, drawOutline, drawParts, type Plane } from "./marks";
+import { drawAnswers, drawCrosshair, drawNumber, drawOutline, drawParts, type Label, type Plane } from "./marks";
 import type { Theme } from "./theme";
 
 export type Mode = "picture" | "uncertainty" | "answers";
@@ -46,12 +46,12 @@ export function drawOverlay(
   if (overlay.mode === "uncertainty") {
     for (const place of unconfirmedPlaces(mosaic)) drawOutline(context, plane, place, theme.warn, theme.surface, DASH);
   }
-  drawParts(context, plane, mosaic.parts, theme);
   for (const number of [...overlay.picked, overlay.pointed]) {
     const place = number === null ? undefined : placeOf.get(number);
     if (place !== undefined) drawOutline(context, plane, place, theme.accent, theme.surface);
   }
-  if (question !== null) drawQuestion(context, plane, question, placeOf, theme, screen);
+  const numbers = question === null ? [] : drawQuestion(context, plane, question, placeOf, theme, screen);
+  drawParts(context, plane, mosaic.parts, theme, numbers);
   if (overlay.crosshair) drawCrosshair(context, screen, theme);
 }
 
@@ -62,7 +62,7 @@ function drawQuestion(
   placeOf: ReadonlyMap<number, number>,
   theme: Theme,
   screen: Size,
-): void {
+): Label[] {
   const [i, j] = [placeOf.get(question.i), placeOf.get(question.j)];
   const sides = [
     { place: i, other: j, number: question.i, colour: theme.frameI },
@@ -71,9 +71,10 @@ function drawQuestion(
   for (const { place, colour } of sides) {
     if (place !== undefined) drawOutline(context, plane, place, colour, theme.surface);
   }
-  for (const { place, other, number, colour } of sides) {
-    if (place === undefined) continue;
+  const labels = sides.map(({ place, other, number, colour }) => {
+    if (place === undefined) return null;
     const away = centreOf(plane.quads, other ?? place);
-    drawNumber(context, plane, place, String(number), { paper: colour, ink: theme.surface }, away, screen);
-  }
+    return drawNumber(context, plane, place, String(number), { paper: colour, ink: theme.surface }, away, screen);
+  });
+  return labels.filter((label) => label !== null);
 }

@@ -50,6 +50,7 @@ export function makeCommands({ app, finished, pairView, hand, laying, curves, sn
     snapAll: () => void snapping.snapAll(),
     remove: () => void (curves.undo() || hand.remove()),
     switch: () => hand.switchOff(),
+    leaveOut: () => hand.leaveOut(),
     nextLandmark: () => (laying.isOn ? laying.turn(1) : hand.step(1)),
     previousLandmark: () => (laying.isOn ? laying.turn(-1) : hand.step(-1)),
     zoomIn: () => pairView.zoom(1.25),

@@ -21,7 +21,7 @@ export function makeFooter(page: Page, commands: Commands): HTMLElement {
   return footer;
 }
 
-function makeReason({ app }: Page, commands: Commands): HTMLElement {
+function makeReason({ app, laying, curves }: Page, commands: Commands): HTMLElement {
   const words = make("span", { class: "sentence" });
   const list = make("ul", {});
   const summary = make("summary", { class: "button quiet small" }, "why?");
@@ -41,7 +41,10 @@ function makeReason({ app }: Page, commands: Commands): HTMLElement {
     const forecast = isSamePair(app.forecast.value, question) ? app.forecast.value : null;
     words.textContent = words.title = answerWords(question.answer) ?? gainWords(question, forecast);
     list.replaceChildren(...reasonsOf(question).map((reason) => make("li", {}, reason)));
-    back.hidden = question.suggested;
+  });
+  // While something is laid or drawn, Esc cancels that first.
+  watch([app.question, laying.move, curves.sketch], () => {
+    back.hidden = app.question.value?.suggested !== false || laying.isOn || curves.isOn;
   });
   const asked = make("strong", { class: "asked", "data-testid": "asked" }, QUESTION);
   return make("div", { class: "why" }, asked, words, reasons, back);
