@@ -5,8 +5,8 @@
 Ten answers of a careful person on a film of 40 frames whose chain drifts: several films, and on each one, two and four
 landmarks a yes, and as many as the page asks for (`as told`: one, and a second one if the page promises that it removes
 a third of the error of the pair). The page snaps landmarks by itself; `as clicked`: this is switched off. `snapped` is
-the share of the landmarks that were snapped. `aligned`: no landmark, but the keys that lay the frames over each other
-as the page expects them and align them by all pixels; where that fails or is visibly wrong, two landmarks.
+the share of the landmarks that were snapped. `aligned`: no landmark, but the key that aligns the frames by
+all pixels from where the page expects them; where that fails or is visibly wrong, two landmarks.
 
 Landmarks are 1.5 px from the truth, far from each other; a single one is in the middle of what both frames show. An
 action is a click or a key; `confirm` is one. `error_px` is the RMS error of the mosaic. `ratio` is that error divided
@@ -152,7 +152,6 @@ def answer_carefully(page: Page, world: SyntheticSequence, seed: int, landmarks:
 
 def align(page: Page, world: SyntheticSequence, pair: Pair) -> tuple[int, bool]:
     """Align the frames by all pixels. Return the number of keys, and whether they lie right now."""
-    page.keyboard.press("h")
     page.keyboard.press("f")
     page.wait_for_function(
         """() => document.querySelector('[data-testid=landmark]') !== null
@@ -165,12 +164,12 @@ def align(page: Page, world: SyntheticSequence, pair: Pair) -> tuple[int, bool]:
         points_i, points_j = (np.array([(one[f"x_{side}"], one[f"y_{side}"]) for one in found]) for side in "ij")
         off_px = np.linalg.norm(world.points_in(pair.i, pair.j, points_j) - points_i, axis=1)
         if off_px.max() < VISIBLE_PX:
-            return 2, True
+            return 1, True
         page.keyboard.press("z")
         page.keyboard.press("Escape")
-        return 4, False
+        return 3, False
     page.keyboard.press("Escape")
-    return 3, False
+    return 2, False
 
 
 def wait_for_landmarks(page: Page, count: int) -> None:

@@ -104,6 +104,16 @@ def test_all_pixels_finish_it_and_one_key_confirms(laying, keep_picture):
     laying.after(lambda: laying.press("Enter"))
 
 
+def test_without_a_landmark_one_key_aligns_the_frames_from_where_they_are_expected(person):
+    person.go_to(PAIR)
+    person.wipe()
+    person.press("f")
+    expect(person.see("landmark").first).to_be_visible()
+    assert {one["origin"] for one in landmarks(person)} == {"aligned"}
+    errors = apply_map(true_map(), points(landmarks(person), "j")) - points(landmarks(person), "i")
+    assert np.sqrt(np.mean(np.sum(errors**2, axis=1))) < 1.5
+
+
 def test_it_is_used_as_it_is_where_nothing_can_be_matched(laying):
     laying.press("ArrowLeft", "ArrowUp")
     laid = laid_map(laying)

@@ -98,7 +98,7 @@ export const BINDINGS: readonly Binding[] = [
   {
     command: "snap",
     keys: ["f"],
-    words: "snap the selected landmark: move it to the best correlation nearby",
+    words: "snap the selected landmark: move it to the best correlation nearby; without one, align the frames by all pixels",
     group: "Landmarks",
   },
   { command: "snapAll", keys: ["Shift+f"], words: "snap all landmarks", group: "Landmarks" },

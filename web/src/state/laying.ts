@@ -47,6 +47,18 @@ export class Laying {
     return knowledge === null || move === null ? null : laid(knowledge.relation, move);
   }
 
+  /** Whether the frames can be aligned from where they are expected: no landmark is set, and their place is known. */
+  get canBegin(): boolean {
+    const { landmarks, open } = this.app.drawing.draft.value;
+    return landmarks.length === 0 && open === null && this.app.question.value?.joined === true;
+  }
+
+  /** Align by all pixels from the expected place. Where that fails, the frame stays laid, to be moved by hand. */
+  async alignExpected(): Promise<void> {
+    this.toggle();
+    await this.align();
+  }
+
   toggle(): void {
     if (this.isOn) return void this.end();
     const { question } = this.app.drawing;
@@ -91,7 +103,7 @@ export class Laying {
   /** Take the frame as it is laid: an answer without texture. */
   keep(): void {
     const relation = this.relation;
-    if (relation === null) return;
+    if (relation === null || this.isAligning.value) return;
     const landmarks = landmarksOf(relation);
     if (landmarks.length === 0) return this.app.say("The frames do not overlap as they are laid.", "warning");
     this.#take(landmarks);

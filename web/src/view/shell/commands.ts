@@ -46,7 +46,10 @@ export function makeCommands({ app, finished, pairView, hand, laying, curves, sn
     accept: () => hand.takeProposal(),
     reject: () => hand.rejectProposal(),
     place,
-    snap: () => void (laying.isOn ? laying.align() : snapping.snap()),
+    snap: () => {
+      if (laying.isOn) return void laying.align();
+      void (laying.canBegin ? laying.alignExpected() : snapping.snap());
+    },
     snapAll: () => void snapping.snapAll(),
     remove: () => void (curves.undo() || hand.remove()),
     switch: () => hand.switchOff(),

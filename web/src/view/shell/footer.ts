@@ -57,13 +57,13 @@ function answerWords(answer: Given | null): string | null {
 }
 
 function makeAnswers(page: Page, commands: Commands): HTMLElement {
-  const { app, snapping } = page;
+  const { app, laying } = page;
   const makeAnswer = (text: string, key: string, testid: string, kind: string, act: () => void) =>
     makeKeyButton({ text, key, testid, class: kind, act });
   const yes = makeAnswer("yes", "y", "verdict-yes", "verdict yes", commands.yes);
   const no = makeAnswer("no", "n", "verdict-no", "verdict no", commands.no);
   const unsure = makeAnswer("cannot tell", "u", "verdict-unsure", "verdict", commands.unsure);
-  const snap = makeAnswer("snap", "f", "snap", "snap", () => void snapping.snap());
+  const snap = makeAnswer("snap", "f", "snap", "snap", commands.snap);
   const confirm = makeAnswer("confirm", "Enter", "confirm", "confirm", commands.confirm);
   // Which reason it is stands beside the landmarks; a disabled button must point there.
   confirm.setAttribute("aria-describedby", "landmark-remark");
@@ -73,7 +73,10 @@ function makeAnswers(page: Page, commands: Commands): HTMLElement {
     const { landmarks, open } = app.drawing.draft.value;
     const problem = app.drawing.knowledge.value?.problem ?? null;
     for (const button of [yes, no, unsure]) button.disabled = isBusy;
-    snap.disabled = landmarks.length === 0 && open === null;
+    // Without a landmark, all pixels are aligned from where the frames are expected.
+    const isBlank = landmarks.length === 0 && open === null;
+    snap.querySelector(".text")!.textContent = isBlank ? "align" : "snap";
+    snap.disabled = isBlank && !laying.canBegin;
     // Where a point is open it takes the place that is expected, as Enter does.
     confirm.querySelector(".text")!.textContent = open === null ? "confirm" : "accept place";
     confirm.disabled = isBusy || (open === null && problem !== null);
