@@ -23,7 +23,10 @@ from tests.building.filmed import TINY_BUDGET, copied, tiny
 from tests.project.entries import no
 from tests.project.old_files import downgrade
 
-FACTS = ("outcome", "predicted errors", "field of view", "registration", "registration trials", "questions asked by")
+FACTS = (
+    *("outcome", "predicted errors", "field of view", "registration", "trials of registration methods"),
+    "questions asked by",
+)
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,7 @@ def integrated_over_the_longer_interval(mean: np.ndarray, cov: np.ndarray, outli
     nearest = min(max(0.0, a), b)
     low, high = max(a, nearest - 12.0), min(b, nearest + 12.0)
     breaks = {low, high, *(float(t) for t in range(-12, 13) if low < t < high)}
-    if correlation:
+    if abs(correlation) > 1e-290:  # the step of a smaller one lies beyond all numbers
         width = conditional / abs(correlation)
         for edge in (c / correlation, d / correlation):
             for offset in (-20, -8, -4, -2, -1, 0, 1, 2, 4, 8, 20):

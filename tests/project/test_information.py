@@ -45,7 +45,7 @@ KEYS = {
         "ahead_px",
         "worth_going_on",
     ),
-    *("people", "left_out_landmarks"),
+    *("people", "left_out_landmarks", "unplaced"),
     *("chain_error_px", "left_out_px", "family", "noise", "camera", "stopped", "seconds", "lens"),
 }
 

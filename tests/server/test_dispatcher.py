@@ -32,10 +32,10 @@ def test_an_answer_does_not_wait_for_an_opinion():
         forming, formed = threading.Event(), threading.Event()
         forecast = session.forecast
 
-        def slow(i, j):
+        def slow(*asked):
             forming.set()
             assert formed.wait(5)
-            return forecast(i, j)
+            return forecast(*asked)
 
         session.forecast = slow
         asking = threading.Thread(target=lambda: client.get("/api/pairs/0/1/forecast"))

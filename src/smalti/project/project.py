@@ -470,7 +470,7 @@ class Project:
             info,
             frames=replace(info.frames, by_neighbours=len(outcome.by_neighbours)),
             raster=outcome.raster,
-            unplaced=self.unplaced,
+            unplaced=list(self.unplaced),
             predicted_error_px=outcome.predicted_error_px,
             error_bound_px=outcome.error_bound_px,
             ahead_px=outcome.ahead_px,

@@ -67,7 +67,7 @@ class ProjectInfo:
     registered_by: str | None  # the registration method that did best in the trial
     links_by_method: dict[str, int]  # pairs that each registration method found
     raster: RasterShape | None = None
-    unplaced: tuple[UnplacedFrame, ...] = ()  # the frames that lie on no mosaic, why, and what to try
+    unplaced: list[UnplacedFrame] = field(default_factory=list)  # frames on no mosaic, why, and what to try
     predicted_error_px: float | None = None
     error_bound_px: float | None = None
     ahead_px: dict[str, float] | None = None
