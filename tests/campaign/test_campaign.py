@@ -12,11 +12,11 @@ from tests.campaign.commands import Ended, Trial, Worker, try_all, workers
 from tests.campaign.samples import BUILD, write_images
 
 SMALL = {
-    "kills": 5,
-    "bit_flips": 44,
+    "kills": 3,
+    "bit_flips": 33,
     "fuzzed_inputs": 36,
     "bad_options": 20,
-    "hostile_projects": 12,
+    "hostile_projects": 8,
     "hostile_requests": 60,
     "slow_clients": 5,
     "dropped_streams": 50,

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from smalti.agents.agent import ExpectingAgent, prefetch
-from smalti.agents.matcher import ENOUGH_MATCHES
 from smalti.agents.registration_methods import SPOTS
+from smalti.engine.links import MOST_LANDMARKS
 from smalti.geometry.homographies import apply_map
 from smalti.geometry.linear_maps import square
 from smalti.geometry.outline import Outline
@@ -67,7 +67,7 @@ class SpotAgent:
 
 
 class FullerAgent:
-    """Asks for keypoints and for spots, and takes the answer with more landmarks: it tells the map more precisely."""
+    """Asks for keypoints, and for spots too where they are fewer than a link uses; takes the answer with more of them."""
 
     def __init__(self, keypoints: ExpectingAgent, spots: SpotAgent) -> None:
         self._keypoints, self._spots = keypoints, spots
@@ -88,7 +88,7 @@ class FullerAgent:
 
 def _fuller(by_keypoints: Answer, ask_spots: Callable[[], Answer]) -> Answer:
     matched = 0 if by_keypoints.landmarks is None else len(by_keypoints.landmarks)
-    if matched >= ENOUGH_MATCHES:
+    if matched >= MOST_LANDMARKS:
         return by_keypoints
     by_spots = ask_spots()
     if by_spots.landmarks is not None and len(by_spots.landmarks) > matched:
