@@ -67,7 +67,7 @@ class SpotAgent:
 
 
 class FullerAgent:
-    """Asks for keypoints, and for spots too where they are fewer than a link uses; takes the answer with more of them."""
+    """Asks for keypoints, and for spots where they are fewer than a link uses; takes the answer with more landmarks."""
 
     def __init__(self, keypoints: ExpectingAgent, spots: SpotAgent) -> None:
         self._keypoints, self._spots = keypoints, spots
