@@ -63,3 +63,24 @@ def test_the_rim_of_the_field_of_view_is_no_vessel():
     angle = np.linspace(-0.8, 0.8, 20)
     rim = np.column_stack([160 + 107 * np.cos(angle), 120 + 107 * np.sin(angle)])
     assert not trace_vessel(picture, rim, mask).found
+
+
+@pytest.mark.parametrize("stroke", [np.zeros((0, 2)), [[5.0, 5.0]], [[5.0, 5.0], [5.0, 5.0]]])
+def test_a_stroke_without_length_is_too_short(stroke):
+    vessel = trace_vessel(np.full((60, 80), 90, np.uint8), np.array(stroke))
+    assert not vessel.found
+    assert "too short" in vessel.reason
+
+
+def test_a_stroke_without_end_is_refused_before_it_fills_the_memory():
+    stroke = np.tile([[-1e6, -1e6], [1e6, 1e6]], (2500, 1))
+    vessel = trace_vessel(np.full((60, 80), 90, np.uint8), stroke)
+    assert not vessel.found
+    assert "too long" in vessel.reason
+
+
+def test_under_a_stroke_nothing_may_be_visible():
+    stroke = np.array([[10.0, 30.0], [60.0, 30.0]])
+    vessel = trace_vessel(np.full((60, 80), 90, np.uint8), stroke, np.zeros((60, 80), bool))
+    assert not vessel.found
+    assert "visible" in vessel.reason

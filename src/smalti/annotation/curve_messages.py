@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from smalti.annotation.landmark_messages import degrees_of_directions
+from smalti.annotation.landmark_messages import SMALLEST_DETERMINANT, degrees_of_directions
 from smalti.annotation.messages import Landmark, Origin, TracedVessel, TraceVessel
 from smalti.annotation.page_pictures import Pictures
 from smalti.annotation.session_state import AnyLoop
@@ -26,6 +26,8 @@ def trace_both(request: TraceVessel, pictures: Pictures, mask: NDArray[np.bool_]
         if not vessel.found:
             return _refuse(f"frame {frame}: {vessel.reason}")
     i_from_j = np.array(request.i_from_j).reshape(3, 3)
+    if not abs(np.linalg.det(i_from_j)) > SMALLEST_DETERMINANT:
+        return _refuse("the expected place of the frames is not known well enough, mark points instead")
     match = match_vessels(in_i, in_j, i_from_j, request.sigma_px, loop.lens)
     if not match.found:
         return _refuse(match.reason)

@@ -37,6 +37,9 @@ MOST_SHOWN = 24
 LARGEST_SCALE = 50.0
 """Largest scale between two frames."""
 
+SMALLEST_DETERMINANT = 1e-6
+"""Of a map between two frames: one with less is flat."""
+
 MARGIN = 2.0
 """A landmark must lie in the frame enlarged by this factor. An expected position may lie outside the frame."""
 
@@ -165,7 +168,7 @@ def snap_landmark(request: SnapPoint, pictures: Pictures, mask: NDArray[np.bool_
     """Move one side of a landmark to the best correlation."""
     i, j = np.array([request.x_i, request.y_i]), np.array([request.x_j, request.y_j])
     i_from_j = np.array(request.i_from_j).reshape(2, 3)
-    if not abs(np.linalg.det(i_from_j[:, :2])) > 1e-6:
+    if not abs(np.linalg.det(i_from_j[:, :2])) > SMALLEST_DETERMINANT:
         return Snapped(
             found=False,
             x=0.0,

@@ -11,7 +11,7 @@ from smalti.annotation import messages as say
 from smalti.annotation.curve_messages import trace_both
 from smalti.annotation.exports import export
 from smalti.annotation.finished_mosaic import describe_finished, find_result, read_tile, write_views
-from smalti.annotation.landmark_messages import snap_landmark
+from smalti.annotation.landmark_messages import SMALLEST_DETERMINANT, snap_landmark
 from smalti.annotation.open_session import OpenSession
 from smalti.annotation.overview import describe_mosaic, largest_part, list_answers
 from smalti.annotation.pair_maps import matrix_of, reduce
@@ -26,9 +26,6 @@ HAND_SIGMA = 0.06
 """Standard deviation of where a person lays a frame, in units of the frame (a quarter of width plus height)."""
 
 TINY_PX = 1e-12
-
-SMALLEST_DETERMINANT = 1e-6
-"""Of a map that a person may have laid a frame by."""
 
 
 class ViewRequests(OpenSession):

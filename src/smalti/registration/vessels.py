@@ -45,6 +45,8 @@ ERODED = 2.0  # scales next to what the mask hides
 FLOOR_PX = 0.1
 """Light and what lies beside a vessel move its centre line by about this, however little noise there is."""
 
+LONGEST = 4.0  # in widths and heights of the frame, of a stroke
+
 LARGEST_SIGMA = 1.5  # px; a line that is less certain is none
 LEAST_SHARE = 0.7  # of the stroke, under which a vessel must be
 
@@ -67,15 +69,21 @@ class Vessel:
 
 def trace_vessel(image: NDArray[np.uint8], stroke: Points, mask: NDArray[np.bool_] | None = None) -> Vessel:
     """Find the vessel under a stroke (n, 2) in a frame (h, w); `mask` tells which pixels show the scene."""
-    line = resample(stroke)
+    size = np.array(image.shape[::-1], dtype=np.float64)
+    line = np.clip(stroke, -size, 2.0 * size)
 
     def refuse(reason: str) -> Vessel:
         return Vessel(False, line, np.full(len(line), np.inf), 0.0, reason)
 
+    if len(line) and np.linalg.norm(np.diff(line, axis=0), axis=1).sum() > LONGEST * size.sum():
+        return refuse("the stroke is too long, draw once along a vessel")
+    line = resample(line)
     if len(line) < SHORTEST_PX:
         return refuse(f"the stroke is too short, draw along at least {SHORTEST_PX:.0f} px of the vessel")
     line = resample(gaussian_filter1d(line, STROKE_SMOOTHING, axis=0, mode="nearest"))
     area = _Area.around(image, line, mask)
+    if not area.visible.any():
+        return refuse("nothing of the scene is visible under the stroke; draw where it is")
     found = max((_follow(area, line, sign) for sign in (1.0, -1.0)), key=lambda path: path.ratio)
     if found.ratio < LEAST_RATIO:
         return refuse("there is no clear vessel under the stroke; draw along one, or mark points")
@@ -87,6 +95,8 @@ def trace_vessel(image: NDArray[np.uint8], stroke: Points, mask: NDArray[np.bool
 def resample(line: Points) -> Points:
     """Return a polyline (n, 2) with a point a pixel."""
     line = np.asarray(line, dtype=np.float64)
+    if len(line) < 2:
+        return line
     steps = np.linalg.norm(np.diff(line, axis=0), axis=1)
     line, steps = line[np.concatenate([[True], steps > 0])], steps[steps > 0]
     along = np.concatenate([[0.0], np.cumsum(steps)])
