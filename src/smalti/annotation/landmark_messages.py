@@ -8,7 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
-from smalti.annotation.messages import GiveAnswer, Given, Landmark, Message, Origin, Side, Snapped, SnapPoint
+from smalti.annotation.messages import (
+    LARGEST_SIGMA_PX,
+    LEAST_SIGMA_PX,
+    GiveAnswer,
+    Given,
+    Landmark,
+    Message,
+    Origin,
+    Side,
+    Snapped,
+    SnapPoint,
+)
 from smalti.annotation.page_pictures import Pictures
 from smalti.annotation.session_state import AnyLoop, scales_of
 from smalti.engine.links import spread_out
@@ -143,7 +154,8 @@ def write_matched(landmarks: Landmarks, origin: Origin = Origin.MATCHED) -> list
     chosen = spread_out(landmarks.points_j, MOST_SHOWN)
     sigmas: list[float | None] = [None] * len(chosen)
     if np.ndim(landmarks.sigma) > 0:
-        sigmas = (np.asarray(landmarks.sigma)[chosen] * np.sqrt(len(chosen) / len(landmarks))).tolist()
+        own = np.asarray(landmarks.sigma)[chosen] * np.sqrt(len(chosen) / len(landmarks))
+        sigmas = np.clip(own, LEAST_SIGMA_PX, LARGEST_SIGMA_PX).tolist()
     sides = np.hstack([landmarks.points_i, landmarks.points_j])[chosen]
     angles = degrees_of_directions(landmarks.directions[chosen])
     return [

@@ -21,6 +21,7 @@ Map = Annotated[list[Coordinate], Field(min_length=6, max_length=6)]
 PersonName = Annotated[str, Field(max_length=80)]
 Stroke = Annotated[list[Annotated[list[Coordinate], Field(min_length=2, max_length=2)]], Field(max_length=5000)]
 MOST_LANDMARKS = 1000
+LEAST_SIGMA_PX, LARGEST_SIGMA_PX = 1e-6, 1e3
 
 
 class Message(BaseModel):
@@ -50,7 +51,7 @@ class Landmark(Message):
     origin: Origin = Origin.CLICKED
     active: bool = True
     check: bool = False  # left out of the link to be compared with the mosaic; then it is not active either
-    sigma_px: Annotated[float, Field(gt=0, le=1e3)] | None = None  # None: as usual for its origin
+    sigma_px: Annotated[float, Field(ge=LEAST_SIGMA_PX, le=LARGEST_SIGMA_PX)] | None = None  # None: its origin's
     along_deg: Annotated[float, Field(ge=-360, le=360)] | None = None  # of its curve in i, free along it; None: a point
     curve: Annotated[int, Field(ge=0, le=1000)] | None = None  # landmarks of a curve have its number
 

@@ -30,7 +30,7 @@ export interface Landmark {
   active: boolean;
   /** left out of the link to be compared with the mosaic; then it is not active either */
   check: boolean;
-  /** None: as usual for its origin */
+  /** None: its origin's */
   sigma_px: number | null;
   /** of its curve in i, free along it; None: a point */
   along_deg: number | null;
