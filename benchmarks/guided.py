@@ -13,7 +13,6 @@ The landmarks of a set tell which pairs overlap and where (a homography of each 
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections import Counter
 from dataclasses import replace
@@ -21,8 +20,8 @@ from dataclasses import replace
 import cv2
 import numpy as np
 
-from near_matches import MOST_DRAWN, NEIGHBOURS, SIGMA_PX
-from sets import DATA, SEVEN, find_set
+from near_matches import MOST_DRAWN, NEIGHBOURS, SIGMA_PX, judge_sets
+from sets import DATA, find_set
 from smalti.agents.agent import ExpectingAgent
 from smalti.agents.guided import NARROW_STRIP, REACH, THRESHOLD_PX, GuidedKeypointAgent, count_candidates
 from smalti.agents.matcher import DenseAgent
@@ -40,13 +39,7 @@ MOST_TIMED = 60
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", default=",".join(SEVEN), metavar="NAME,NAME,…")
-    parser.add_argument("--pairs", type=int, default=2000, metavar="N", help="pairs apart, in all sets together")
-    options = parser.parse_args()
-    names = options.sets.split(",")
-    for name in names:
-        print(judge(name, options.pairs // len(names)), flush=True)
+    judge_sets(__doc__, judge)
 
 
 def judge(name: str, wanted: int) -> str:

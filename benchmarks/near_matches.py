@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 
 import cv2
 import numpy as np
@@ -43,13 +44,18 @@ MOST_DRAWN = 50
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    judge_sets(__doc__, judge)
+
+
+def judge_sets(explanation: str | None, judge_set: Callable[[str, int], str]) -> None:
+    """Print what is found of each set; pairs apart are drawn from all of them in equal numbers."""
+    parser = argparse.ArgumentParser(description=explanation, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", default=",".join(SEVEN), metavar="NAME,NAME,…")
     parser.add_argument("--pairs", type=int, default=2000, metavar="N", help="pairs apart, in all sets together")
     options = parser.parse_args()
     names = options.sets.split(",")
     for name in names:
-        print(judge(name, options.pairs // len(names)), flush=True)
+        print(judge_set(name, options.pairs // len(names)), flush=True)
 
 
 def judge(name: str, wanted: int) -> str:

@@ -1,4 +1,4 @@
-"""Landmarks between page and engine: conversion, checks, and snapping to the best correlation."""
+"""Landmarks between page and engine: conversion, checks, snapping to the best correlation and to vessels."""
 
 from __future__ import annotations
 
@@ -19,15 +19,20 @@ from smalti.annotation.messages import (
     Side,
     Snapped,
     SnapPoint,
+    TracedVessel,
+    TraceVessel,
 )
 from smalti.annotation.page_pictures import Pictures
 from smalti.annotation.session_state import AnyLoop, scales_of
 from smalti.engine.links import spread_out
 from smalti.errors import LandmarkError
 from smalti.geometry.linear_maps import invert
+from smalti.paper.paper_loop import PaperLoop
 from smalti.project.entries import AnswerEntry, Role
 from smalti.records import Answer, Author, Landmarks, Pair, Verdict
+from smalti.registration.curves import CurveMatch, match_vessels
 from smalti.registration.snapping import snap
+from smalti.registration.vessels import trace_vessel
 
 SIGMA_PX = {
     Origin.CLICKED: 1.5,
@@ -204,3 +209,35 @@ def snap_landmark(request: SnapPoint, pictures: Pictures, mask: NDArray[np.bool_
     )
     x, y = found.point.tolist()
     return Snapped(found=found.found, x=x, y=y, correlation=found.correlation, reason=found.reason)
+
+
+def trace_both(request: TraceVessel, pictures: Pictures, mask: NDArray[np.bool_] | None, loop: AnyLoop) -> TracedVessel:
+    """Snap both strokes to the vessel under them, match its lines, and return landmarks on it."""
+    if isinstance(loop, PaperLoop):
+        return _no_vessel("the paper's method takes points only, mark points instead of vessels")
+    in_i, in_j = (
+        trace_vessel(pictures.gray(frame), np.array(stroke, dtype=np.float64).reshape(-1, 2), mask)
+        for frame, stroke in ((request.i, request.stroke_i), (request.j, request.stroke_j))
+    )
+    for frame, vessel in ((request.i, in_i), (request.j, in_j)):
+        if not vessel.found:
+            return _no_vessel(f"frame {frame}: {vessel.reason}")
+    i_from_j = np.array(request.i_from_j).reshape(3, 3)
+    if not abs(np.linalg.det(i_from_j)) > SMALLEST_DETERMINANT:
+        return _no_vessel("the expected place of the frames is not known well enough, mark points instead")
+    match = match_vessels(in_i, in_j, i_from_j, request.sigma_px, loop.lens)
+    if not match.found:
+        return _no_vessel(match.reason)
+    return TracedVessel(found=True, landmarks=_landmarks_on(match), distance_px=match.distance_px, reason="")
+
+
+def _no_vessel(reason: str) -> TracedVessel:
+    return TracedVessel(found=False, landmarks=[], distance_px=0.0, reason=reason)
+
+
+def _landmarks_on(match: CurveMatch) -> list[Landmark]:
+    numbers = np.column_stack([match.points_i, match.points_j, match.sigma_px]).tolist()
+    return [
+        Landmark(x_i=a, y_i=b, x_j=c, y_j=d, origin=Origin.TRACED, sigma_px=sigma, along_deg=angle, curve=0)
+        for (a, b, c, d, sigma), angle in zip(numbers, degrees_of_directions(match.along), strict=True)
+    ]

@@ -8,10 +8,9 @@ import numpy as np
 
 from smalti.active_loop import ActiveLoop
 from smalti.annotation import messages as say
-from smalti.annotation.curve_messages import trace_both
 from smalti.annotation.exports import export
 from smalti.annotation.finished_mosaic import describe_finished, find_result, read_tile, write_views
-from smalti.annotation.landmark_messages import SMALLEST_DETERMINANT, snap_landmark
+from smalti.annotation.landmark_messages import SMALLEST_DETERMINANT, snap_landmark, trace_both
 from smalti.annotation.open_session import OpenSession
 from smalti.annotation.overview import describe_mosaic, largest_part, list_answers
 from smalti.annotation.pair_maps import matrix_of, reduce
